@@ -358,6 +358,12 @@ def test_modules_are_short_and_introduce_themselves():
         assert path.stem not in {"utils", "common", "helpers", "base", "core", "misc"}, path
 
 
+def test_a_class_name_occurs_once():
+    """Who reads a name in an error, a log or a search then knows which class it is."""
+    names = Counter(node.name for path in modules() for node in tree_of(path).body if isinstance(node, ast.ClassDef))
+    assert [name for name, number in names.items() if number > 1] == []
+
+
 ALLOWED_OPTIONS = {
     "extensions/engine_runs/process.py": "options of the Python interpreter",
     "spark/causes.py": "an option of spark-submit",

@@ -12,10 +12,10 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, strict_option
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading

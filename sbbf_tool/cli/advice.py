@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.formats import Outputs, Run
+from sbbf_tool.cli.formats import Outputs, Run, View
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.resize import MOST_SIZES, SIZES
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading

@@ -11,11 +11,11 @@ import click
 from sbbf_tool.cli.changes import change_options
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import over_files
-from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import declare_filters
-from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading

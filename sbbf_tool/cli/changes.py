@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.report import report_files
 from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:

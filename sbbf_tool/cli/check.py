@@ -13,13 +13,13 @@ from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.findings import commands_of, count_findings, count_locked, list_locked, show_findings
-from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.state import keeps_state

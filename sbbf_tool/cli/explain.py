@@ -10,7 +10,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import (
@@ -24,7 +24,7 @@ from sbbf_tool.cli.probe import (
     say_without_column,
     unmark,
 )
-from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_row_groups

@@ -11,10 +11,10 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import MOST_ROWS, Page
-from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError

@@ -10,10 +10,9 @@ import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
-from sbbf_tool.cli.formats import Outputs, Run
+from sbbf_tool.cli.formats import Outputs, Run, View
 from sbbf_tool.cli.options import name_of
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading

@@ -14,10 +14,10 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError, UsageError

@@ -9,8 +9,8 @@ import click
 from sbbf_tool.cli.changes import ChangeOptions, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 

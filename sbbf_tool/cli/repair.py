@@ -12,9 +12,9 @@ from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_file
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import INSTEAD

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
-from sbbf_tool.cli.formats import Item, Output, Outputs, Run
+from sbbf_tool.cli.formats import Item, Output, Outputs, Run, View
 from sbbf_tool.cli.interrupts import interrupts_later
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
-from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
@@ -35,84 +33,13 @@ from sbbf_tool.reports.rows import (
 from sbbf_tool.running.named_columns import NamedColumns, lacks_columns, reason_of
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.undo import Undo
-    from sbbf_tool.running.table import Commits
     from sbbf_tool.running.work import Work
 
-Report = TypeVar("Report")
 
 _MOST_IN_MEMORY = 1000
 _NOTHING_TO_DO = "nothing to do"
 _VANISHED = "vanished"
 """Words for files that were not opened, by the key of the summary document."""
-
-
-class View(ABC, Generic[Report]):
-    """How one command shows its reports; each report is added once, and then shown on each page."""
-
-    schema: str
-    """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
-    command = ""
-    """Name of the command in the summary document, if it is not `schema`."""
-    done = "done"
-    """Word for files on which the command did its work."""
-    skipped = "skipped"
-    """Word for files with nothing to do."""
-    lists_answers = False
-    """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
-    sums: tuple[str, ...] = ()
-    """Names, in the summary document, of the numbers that `add` counts in `total`."""
-    not_undone = ""
-    """Why no command undoes a change of this command, if none does."""
-    undo: Undo | None = None
-    """Set if the command changes files in place."""
-    commits: Commits | None = None
-    """Set if the command changes a table."""
-    failures = 0
-    """Number of files that failed or were refused, set before `show_end`."""
-    links = 0
-    """Number of links that were skipped, set before `show_end`."""
-    unfinished = 0
-    """Number of files that were left out although some reader may read them, set before `show_end`."""
-    left_out = 0
-    """Number of other files whose rows were not looked at, set before `show_end`."""
-
-    def __init__(self) -> None:
-        self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
-
-    def add(self, report: Report, row: Row[Any]) -> int:
-        """Count one more report, print to standard error what failed in it, and return its exit code."""
-        return 0
-
-    def prepare(self, report: Report) -> Report:
-        """Return the report as this command counts and shows it."""
-        return report
-
-    @abstractmethod
-    def show(self, page: Page, report: Report) -> None:
-        """Print the full report of the only file."""
-
-    def show_line(self, page: Page, report: Report) -> None:
-        """Print the important part of one of several reports: a line, or nothing."""
-
-    def show_end(self, page: Page, files: str) -> None:
-        """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
-        page.say(files)
-
-    def show_undo(self, page: Page) -> None:
-        """Print the commits of a table, and how to undo the changes."""
-        if self.undo is not None:
-            self.undo.show(page)
-        if self.commits is not None:
-            self.commits.show(page)
-
-    def totals(self) -> dict[str, Any]:
-        """Return the sums for the summary document."""
-        return dict(self.total)
-
-    def answer(self, codes: set[int]) -> int:
-        """Return the exit code of the command, given the exit codes of all files."""
-        return max(codes, default=0)
 
 
 class _Outcomes:

@@ -10,8 +10,8 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count

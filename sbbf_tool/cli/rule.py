@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rules import RulesReport

@@ -10,11 +10,11 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.findings import list_locked, show_findings
-from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.report import View, report_files
+from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError

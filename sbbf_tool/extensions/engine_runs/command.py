@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.formats import Outputs, Run
+from sbbf_tool.cli.formats import Outputs, Run, View
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.render import value as render_value
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count

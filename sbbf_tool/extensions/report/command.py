@@ -8,11 +8,10 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.numbers import format_count
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.formats import Run
+from sbbf_tool.cli.formats import Run, View
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.display import redact
 from sbbf_tool.extension import INSTEAD

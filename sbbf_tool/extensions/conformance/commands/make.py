@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.report import View
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:

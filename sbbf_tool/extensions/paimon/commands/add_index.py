@@ -8,11 +8,10 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column

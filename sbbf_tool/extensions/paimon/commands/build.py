@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.report import View
 from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
 from sbbf_tool.extensions.paimon.commands.options import dry_run_option
 

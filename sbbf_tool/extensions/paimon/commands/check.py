@@ -11,13 +11,12 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.findings import commands_of, count_findings, list_places
-from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, Run, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, Run, View, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import show_rules
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.report import View
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count

@@ -9,10 +9,9 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count, format_percent

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count

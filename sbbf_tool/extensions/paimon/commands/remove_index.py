@@ -8,9 +8,8 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import outside_option
 from sbbf_tool.extensions.paimon.commands.skipped import show_skipped

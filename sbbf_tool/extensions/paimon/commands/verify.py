@@ -9,12 +9,11 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, output_options
+from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.report import View
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
