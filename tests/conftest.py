@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ("support.bytecode", "support.newer_pyarrow", "support.stages", "support.workers")
-pytest.register_assert_rewrite("support", "browser", "cookbook", "faults", "interop", "parquet", "spark")
+pytest.register_assert_rewrite(
+    "support", "browser", "cookbook", "extensions", "faults", "interop", "objects", "parquet", "running", "spark", "storage", "verbs"
+)
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CONFORMANCE = "SBBF_CONFORMANCE"

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from objects import azure_server, google_server
 from sbbf_tool.storage.objects import rest
 from sbbf_tool.storage.objects.retries import Budget
-from support import azure_server, counting_proxy, google_server, http_site, swift_server
+from support import counting_proxy, http_site, swift_server
 from support.buckets import Bucket, environment, forget_clients
 from support.environments import NotInstallableError
 from support.swift_server import free_ports, wait_for

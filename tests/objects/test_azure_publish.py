@@ -10,10 +10,10 @@ import urllib.request
 import pytest
 
 import sbbf_tool
+from objects.azure_server import blocks_of, operation
+from objects.large_files import large, small
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.storage.objects import azure_blocks
-from support.azure_server import blocks_of, operation
-from support.large_files import large, small
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)

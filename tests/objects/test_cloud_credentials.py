@@ -13,13 +13,13 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 import sbbf_tool
+from objects import azure_server, google_server
+from objects.large_files import large, small
 from sbbf_tool.cli import run
 from sbbf_tool.storage.objects import azure_blocks
 from sbbf_tool.storage.objects.azure_rest import _EMULATOR_KEY
-from support import azure_server, google_server
 from support.buckets import forget_clients
 from support.http_site import serve
-from support.large_files import large, small
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)

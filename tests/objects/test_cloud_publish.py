@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import sbbf_tool
+from objects import azure_server, google_server
+from objects.large_files import ABSENT, PRESENT, large, small
 from sbbf_tool.errors import ChangedError, RefusedError, WriteError
-from support import azure_server, google_server
-from support.large_files import ABSENT, PRESENT, large, small
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)

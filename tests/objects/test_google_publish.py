@@ -7,11 +7,11 @@ import os
 import pytest
 
 import sbbf_tool
+from objects.google_server import operation
+from objects.large_files import large, small
 from sbbf_tool.errors import ChangedError, RefusedError, WriteError
 from sbbf_tool.storage.objects import google_publish
 from sbbf_tool.storage.objects.crc32c import combine, parse_checksum
-from support.google_server import operation
-from support.large_files import large, small
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)

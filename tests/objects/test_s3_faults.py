@@ -12,9 +12,9 @@ import time
 import pytest
 
 import sbbf_tool
+from objects.large_files import large, small
 from sbbf_tool.errors import ChangedError, SbbfError, WriteError
 from support.buckets import Bucket, environment
-from support.large_files import large, small
 
 pytestmark = pytest.mark.heavy
 

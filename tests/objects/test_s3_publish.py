@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
+from objects.large_files import ABSENT, PRESENT, large, small
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
-from support.large_files import ABSENT, PRESENT, large, small
 from support.tables import each
 
 

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
+from objects.large_files import ABSENT, PRESENT, large, small
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.places import open_source
 from support import http_site
 from support.buckets import Bucket, forget_clients
-from support.large_files import ABSENT, PRESENT, large, small
 from support.pages import environment, example
 from support.three_files import CASES, FEW, FORMS, expected, words
 

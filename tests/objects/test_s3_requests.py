@@ -10,12 +10,12 @@ from contextlib import suppress
 import pytest
 
 import sbbf_tool
+from objects.large_files import small
 from sbbf_tool.cli import run
 from sbbf_tool.storage.objects import retries, s3_bucket
 from sbbf_tool.storage.objects.retries import Budget, Retries, tries_of
 from sbbf_tool.storage.threads import DaemonThreads, StoppedError, ensure_running, pause, stoppable
 from support.buckets import Bucket, forget_clients
-from support.large_files import small
 
 OBJECTS = 6
 

@@ -10,11 +10,11 @@ from itertools import cycle
 
 import pytest
 
+from objects import azure_server, google_server
+from objects.large_files import small
 from sbbf_tool.cli import run
-from support import azure_server, google_server
 from support.buckets import environment, forget_clients
 from support.http_site import serve
-from support.large_files import small
 from support.tables import each
 
 # botocore leaves the connection that brought a redirect to the garbage collector.

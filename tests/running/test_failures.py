@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from running.calls import Call
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import FAILED
 from sbbf_tool.running.work import INTERNAL_ERROR, Work
-from support.calls import Call
 from support.tables import each
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from running.calls import Call
 from sbbf_tool import add_filters, verify
 from sbbf_tool.editing import build
 from sbbf_tool.editing.edit import Edit
@@ -31,7 +32,6 @@ from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.temporary import sweep
 from sbbf_tool.verbs.add_filter import AddFilter, AddReport
-from support.calls import Call
 from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, small_files
 from support.tables import each
 

@@ -12,8 +12,8 @@ import pytest
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage import temporary
 from sbbf_tool.storage.local import LocalSource, replace
+from storage.replacing import NEW, OLD, accept, append, failing, names
 from support.places import needs_root
-from support.replacing import NEW, OLD, accept, append, failing, names
 from support.tables import each
 
 

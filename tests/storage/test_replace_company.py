@@ -13,8 +13,8 @@ from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage import local, temporary
 from sbbf_tool.storage.local import LocalSource, replace
 from sbbf_tool.storage.temporary import sweep
+from storage.replacing import NEW, OLD, accept, append, failing, names
 from support.places import open_folder, small_disk, without_privileges
-from support.replacing import NEW, OLD, accept, append, failing, names
 from support.tables import each
 
 

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import SbbfError, UnreadableError, add_filters
-from support.bad_files import COMMANDS, ask_everything, assert_one_line_and_this_code
 from support.samples import places
 from support.tables import each
+from verbs.bad_files import COMMANDS, ask_everything, assert_one_line_and_this_code
 
 
 @pytest.fixture

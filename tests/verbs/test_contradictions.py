@@ -8,10 +8,10 @@ import pytest
 
 from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
-from support.bad_files import assert_refused
 from support.corpus_edits import edit_footer
 from support.samples import listing, write_column, write_events
 from support.tables import each
+from verbs.bad_files import assert_refused
 
 
 @pytest.fixture

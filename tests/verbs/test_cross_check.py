@@ -17,10 +17,10 @@ from sbbf_tool.cli import run
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from support.bad_files import assert_refused
 from support.corpus_edits import edit_footer
 from support.samples import write_column
 from support.tables import each
+from verbs.bad_files import assert_refused
 
 UNKNOWN = "a writer version 1.2.3"
 NUMBERS = pa.array(range(1000, 2000), pa.int64())

@@ -14,8 +14,8 @@ import pytest
 from sbbf_tool import add_filters, check, explain, probe, prune, verify
 from sbbf_tool.parquet.iso8601 import format_timestamp
 from support.defects import Edit, bloom_of
-from support.instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
 from support.tables import each
+from verbs.instants import DAY, day_early, day_late, rounded_down, towards_zero, write_int96
 
 FORMS = (rounded_down, towards_zero, day_early, day_late)
 KNOWN_FORMS = FORMS[:2]

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from support.bad_files import assert_refused
 from support.corpus_edits import edit_footer
 from support.tables import each
+from verbs.bad_files import assert_refused
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 

@@ -11,10 +11,10 @@ from sbbf_tool import SbbfError, UnreadableError, add_filters, check, explain, i
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from support.bad_files import ask_everything
 from support.corpus_edits import edit_footer
 from support.samples import ROWS, footer_start, places, write_events
 from support.tables import each
+from verbs.bad_files import ask_everything
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import pytest
 from sbbf_tool import SbbfError, add_filters
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from support.bad_files import ask_everything
 from support.corpus_edits import edit_footer
 from support.samples import footer_start, write_events
+from verbs.bad_files import ask_everything
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

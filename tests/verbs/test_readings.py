@@ -14,8 +14,8 @@ from deltalake import write_deltalake
 from sbbf_tool import AddFilter, Edit, FilterSpec, Probe, add_filters, explain, inspect, probe, prune, run
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from support.corpus_edits import edit_footer
-from support.instants import rounded_down, write_int96
 from support.tables import each
+from verbs.instants import rounded_down, write_int96
 
 SCHEMA, VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
 PARQUET_JAVA = "parquet-mr version 1.17.0 (build x)"

@@ -11,10 +11,10 @@ import pytest
 from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.errors import LockedError, NoColumnError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, EncryptionAlgorithm, FileMetaData
-from support.bad_files import assert_refused
 from support.corpus_edits import edit_footer
 from support.samples import listing, write_events
 from support.tables import each
+from verbs.bad_files import assert_refused
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from extensions.engine_runs.questions import absent_value, present_value
 from sbbf_tool import UsageError, add_filters, run_engines
 from sbbf_tool.cli import run as run_cli
 from sbbf_tool.extensions.engine_runs import catalog
@@ -21,7 +22,6 @@ from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
 from sbbf_tool.file.parquet_file import ParquetFile
 from support.delta_logs import add, metadata, protocol, write_version
 from support.json_schemas import validate
-from support.questions import absent_value, present_value
 from support.tables import each
 
 engines = pytest.mark.engines
@@ -255,7 +255,9 @@ def jobs(*names: str) -> list[Job]:
 
 
 def test_a_crash_or_failure_ends_one_job() -> None:
-    answers = run_jobs("support.odd_engine:Driver", QueryCondition(["c"], "1", "."), jobs("first", "crash", "fail", "exit", "last"), 120)
+    answers = run_jobs(
+        "extensions.engine_runs.odd_engine:Driver", QueryCondition(["c"], "1", "."), jobs("first", "crash", "fail", "exit", "last"), 120
+    )
 
     assert answers.version == "1.0"
     assert answers.measurements.keys() == {"first", "last"}
@@ -267,14 +269,14 @@ def test_a_crash_or_failure_ends_one_job() -> None:
 
 
 def test_a_job_that_hangs_is_ended() -> None:
-    answers = run_jobs("support.odd_engine:Driver", QueryCondition(["c"], "1", "."), jobs("hang"), 4)
+    answers = run_jobs("extensions.engine_runs.odd_engine:Driver", QueryCondition(["c"], "1", "."), jobs("hang"), 4)
 
     assert answers.measurements == {}
     assert "no answer within 4 seconds" in {answers.start_error, answers.errors.get("hang")}
 
 
 def test_an_engine_that_does_not_start_answers_nothing() -> None:
-    answers = run_jobs("support.odd_engine:Driver", QueryCondition(["c"], "no start", "."), jobs("first"), 120)
+    answers = run_jobs("extensions.engine_runs.odd_engine:Driver", QueryCondition(["c"], "no start", "."), jobs("first"), 120)
 
     assert answers.start_error == "there is no engine here"
     assert (answers.measurements, answers.errors) == ({}, {})

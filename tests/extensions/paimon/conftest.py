@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from extensions.paimon.paimon_tables import TableMaker
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import TableMaker
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from extensions.paimon.paimon_tables import FILE_FIELDS, NewFile, NewTable, TableMaker, columns, contents, nullable
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
@@ -31,7 +32,6 @@ from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import FILE_FIELDS, NewFile, NewTable, TableMaker, columns, contents, nullable
 from support.tables import each
 
 

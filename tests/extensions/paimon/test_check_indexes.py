@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, hash_bytes, hash_longs
@@ -22,7 +23,6 @@ from sbbf_tool.extensions.paimon.verbs.check import check_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.rules.catalog import RULES
-from support.paimon_tables import NewFile, NewTable, TableMaker
 from support.tables import each
 
 NUMBERS = range(1000, 1100)

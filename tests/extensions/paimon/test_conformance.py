@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from extensions.paimon.paimon_answers import Answers, bloom_answers, format_value
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
@@ -21,7 +22,6 @@ from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
 from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_answers import Answers, bloom_answers, format_value
 
 
 def tables(real: Path, answers: Answers) -> Iterator[tuple[str, Answers, PaimonTable]]:

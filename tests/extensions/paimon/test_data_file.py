@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from extensions.paimon.paimon_tables import SYNC
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
 from sbbf_tool.extensions.avro.schema import parse_schema
@@ -24,7 +25,6 @@ from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
 from sbbf_tool.extensions.paimon.hash_batch import HashBatch
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import parse_indexed_column
-from support.paimon_tables import SYNC
 from support.tables import each
 
 

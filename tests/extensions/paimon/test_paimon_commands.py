@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from extensions.paimon.paimon_answers import Answers, bloom_answers, format_value
+from extensions.paimon.paimon_tables import NewFile, TableMaker, contents
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
-from support.paimon_answers import Answers, bloom_answers, format_value
-from support.paimon_tables import NewFile, TableMaker, contents
 from support.places import open_folder, without_privileges
 from support.tables import each
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build, build_index
@@ -21,7 +22,6 @@ from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon, verify_pair
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import NewFile, NewTable, TableMaker
 from support.tables import each
 
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 
+from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker, avro_header, columns, contents, manifest_header
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import build_file
@@ -26,7 +27,6 @@ from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
-from support.paimon_tables import NewFile, NewTable, TableMaker, avro_header, columns, contents, manifest_header
 from support.tables import each
 
 COLUMNS = {"id": pa.array([1, 2]), "s": pa.array(["a", "b"])}

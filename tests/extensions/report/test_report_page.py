@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
+from extensions.report.html_pages import ParsedPage, parse_page
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.report.contents import FileContents
@@ -25,7 +26,6 @@ from sbbf_tool.extensions.report.gather import Gather
 from sbbf_tool.extensions.report.page import ReportPage
 from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS
 from support.defects import DEFECTS
-from support.html_pages import ParsedPage, parse_page
 from support.tables import each
 
 FIXTURES = Path(__file__).parents[3] / "fixtures"

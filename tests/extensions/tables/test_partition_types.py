@@ -16,6 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, TimestamptzType
 
+from extensions.tables.iceberg.iceberg_tables import source_of, sql_catalog
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
@@ -24,7 +25,6 @@ from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.running.table import Table
 from support.ducklakes import SmallLake
-from support.iceberg_tables import source_of, sql_catalog
 from support.tables import each
 
 UTC = datetime.UTC

@@ -13,9 +13,9 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
 import sbbf_tool
+from extensions.tables.iceberg.iceberg_tables import open_table, rows, sql_catalog
 from sbbf_tool.cli import run
 from support.ducklakes import SmallLake, fill
-from support.iceberg_tables import open_table, rows, sql_catalog
 from support.tables import each
 
 FILE_ID = "1f0c9a3e-5b7d-4a57-9c8e-2d6b1e0f7a11-0"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
-    from support.iceberg_tables import sql_catalog
+    from extensions.tables.iceberg.iceberg_tables import sql_catalog
 
     catalog = sql_catalog(tmp_path)
     yield catalog
@@ -25,7 +25,7 @@ def catalog(tmp_path: Path) -> Iterator[SqlCatalog]:
 @pytest.fixture
 def table(catalog: SqlCatalog) -> Table:
     """Two files of 100 rows."""
-    from support.iceberg_tables import rows
+    from extensions.tables.iceberg.iceberg_tables import rows
 
     table = catalog.create_table("n.t", schema=rows(0, 1).schema)
     table.append(rows(0, 100))

@@ -19,6 +19,7 @@ from pyiceberg.exceptions import RESTError
 from pyiceberg.table.update import UpgradeFormatVersionUpdate
 
 import sbbf_tool
+from extensions.tables.iceberg.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg import publish
 from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
@@ -29,7 +30,6 @@ from sbbf_tool.running.table import Change
 from sbbf_tool.storage import places
 from support.buckets import environment, forget_clients
 from support.environments import NotInstallableError, install, run
-from support.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
 from support.swift_server import free_ports, wait_for
 from support.tables import each
 

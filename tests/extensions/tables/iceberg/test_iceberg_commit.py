@@ -12,14 +12,7 @@ import pytest
 pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 from pyiceberg.transforms import IdentityTransform
 
-from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError
-from sbbf_tool.extensions.tables.iceberg import publish, scan
-from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
-from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
-from sbbf_tool.file.partitions import parse_predicate
-from sbbf_tool.running.selection import Selection
-from sbbf_tool.running.table import Change
-from support.iceberg_tables import (
+from extensions.tables.iceberg.iceberg_tables import (
     ADD,
     RacingSource,
     convert,
@@ -35,6 +28,13 @@ from support.iceberg_tables import (
     source_of,
     to_hadoop,
 )  # fmt: skip
+from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError
+from sbbf_tool.extensions.tables.iceberg import publish, scan
+from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
+from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
+from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import Change
 
 pytestmark = pytest.mark.slow
 

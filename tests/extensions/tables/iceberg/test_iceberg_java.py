@@ -21,11 +21,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from extensions.tables.iceberg.iceberg_tables import ADD, RacingSource, convert, make_copies
 from sbbf_tool import advise, inspect
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from support.environments import NotInstallableError, install, run
-from support.iceberg_tables import ADD, RacingSource, convert, make_copies
 
 PACKAGE = "snowpark-connect-deps-iceberg==1.0.2"  # Iceberg 1.10.2 for Spark 3.5
 RUNTIME = "iceberg-spark-runtime-3.5_2.12-1.10.2.jar"

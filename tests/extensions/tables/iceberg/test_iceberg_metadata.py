@@ -14,6 +14,16 @@ pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from extensions.tables.iceberg.iceberg_tables import (
+    ADD,
+    delete_by_position,
+    edit_metadata,
+    make_copies,
+    newest_metadata,
+    open_table,
+    source_of,
+    to_hadoop,
+)
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import parse_schema
@@ -34,7 +44,6 @@ from sbbf_tool.extensions.tables.iceberg.paths import identity, is_below, locati
 from sbbf_tool.extensions.tables.iceberg.position_deletes import Reach, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
-from support.iceberg_tables import ADD, delete_by_position, edit_metadata, make_copies, newest_metadata, open_table, source_of, to_hadoop
 from support.tables import each
 
 NESTED = {

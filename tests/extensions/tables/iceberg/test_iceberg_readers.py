@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.transforms import IdentityTransform
 
-from sbbf_tool.extensions.tables.iceberg.table import open_folder
-from support.iceberg_tables import (
+from extensions.tables.iceberg.iceberg_tables import (
     convert,
     delete_by_position,
     ids_of,
@@ -29,6 +28,7 @@ from support.iceberg_tables import (
     source_of,
     to_hadoop,
 )
+from sbbf_tool.extensions.tables.iceberg.table import open_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.engines]
 
@@ -113,7 +113,7 @@ APPENDER = """
 import sys
 from pathlib import Path
 from pyiceberg.exceptions import CommitFailedException
-from support.iceberg_tables import rows, sql_catalog
+from extensions.tables.iceberg.iceberg_tables import rows, sql_catalog
 catalog = sql_catalog(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     while True:
@@ -129,7 +129,7 @@ import os, sys
 from pathlib import Path
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
-from support.iceberg_tables import ADD, make_copies, open_table, sql_catalog
+from extensions.tables.iceberg.iceberg_tables import ADD, make_copies, open_table, sql_catalog
 total = 0
 while True:
     table = open_table(sql_catalog(Path(sys.argv[1]))) if sys.argv[3] == "catalog" else open_folder(sys.argv[1])
@@ -178,7 +178,7 @@ def test_converters_of_a_hadoop_table_at_the_same_time(catalog, table):
 
 KILLS = """
 import os, signal, sys
-from support.iceberg_tables import ADD
+from extensions.tables.iceberg.iceberg_tables import ADD
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
 from sbbf_tool.extensions.tables.lake_table import Replacement
 remaining = int(sys.argv[2])
