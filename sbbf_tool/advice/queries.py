@@ -14,13 +14,14 @@ from math import prod
 from typing import NamedTuple
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.answers import list_answers, query_filter
+from sbbf_tool.file.filter_answers import by_filter
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import by_dictionary, by_statistics
+from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, Parser, Token
+from sbbf_tool.reports.probe import RowGroupAnswer
 
 PRESENT, NOT_PRESENT, UNKNOWN, FILTER_PASSES = "present", "not present", "unknown", "filter passes"
 """States of a condition in a row group: `filter passes` if a filter may hold a value, otherwise the answer of the dictionary."""
@@ -141,7 +142,7 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
         return counts
     for number in range(file.footer.num_row_groups):
         counts.row_groups += 1
-        may_match = [_may_hold_any(answer.answer for answer in by_statistics(file, number, question)) for question in questions]
+        may_match = [_may_hold_any(answers_by_statistics(file, number, question)) for question in questions]
         for question, may_hold in zip(questions, may_match, strict=True):
             counts.after_statistics_by_column[question.column.name] += may_hold
             counts.row_groups_by_column[question.column.name] += 1
@@ -150,11 +151,13 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
         counts.after_statistics += 1
         states = []
         for question in questions:
-            dictionary_answers = by_dictionary(file, number, question)
-            may_hold = dictionary_answers is None or _may_hold_any(answer.answer for answer in dictionary_answers)
-            is_present = dictionary_answers is not None and any(answer.answer == MAYBE for answer in dictionary_answers)
-            filter_answers = [answer.answer for answer in list_answers(question, query_filter(file, number, question))]
-            filter_state = FILTER_PASSES if MAYBE in filter_answers else ABSENT if not _may_hold_any(filter_answers) else None
+            dictionary = by_dictionary(file, number, question, question.part())
+            dictionary_answers = None if dictionary is None else answers_by(question, number, dictionary)
+            may_hold = dictionary_answers is None or _may_hold_any(dictionary_answers)
+            is_present = dictionary_answers is not None and any(each.answer == MAYBE for each in dictionary_answers)
+            filter_answers = answers_by(question, number, by_filter(file, number, question, question.part()))
+            is_passed = any(each.answer == MAYBE for each in filter_answers)
+            filter_state = FILTER_PASSES if is_passed else None if _may_hold_any(filter_answers) else ABSENT
             state = PRESENT if is_present else UNKNOWN if may_hold else NOT_PRESENT
             states.append((question.column.name, state, len(question.literals), filter_state))
         counts.after_dictionary += all(state != NOT_PRESENT for _, state, _, _ in states)
@@ -164,5 +167,5 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
     return counts
 
 
-def _may_hold_any(answers: Iterable[str]) -> bool:
-    return any(answer != ABSENT for answer in answers)
+def _may_hold_any(answers: Iterable[RowGroupAnswer]) -> bool:
+    return not all(answer.is_absent for answer in answers)

@@ -77,6 +77,7 @@ def unmark(argument: str) -> str:
     metavar="NAME",
     help="Query filters that follow this draft of the format too; without the option, such filters give no answer.",
 )
+@click.option("--filters-only", is_flag=True, help="Query filters alone, not min, max, null counts and dictionaries.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
 @strict_option
 @output_options()
@@ -88,11 +89,12 @@ def command(
     values_file: str | None,
     ask_null: bool,
     dialect: str | None,
+    filters_only: bool,
     stats: bool,
     strict: bool,
     outputs: Outputs,
 ) -> int:
-    """Query the Bloom filters of COLUMN to test whether a file may hold a value.
+    """Test whether a file may hold a value of COLUMN, by min and max, Bloom filters and small dictionaries.
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob, a URL or a table. `sbbf probe PATH... -c
     COLUMN` takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42,
@@ -111,7 +113,7 @@ def command(
     files.ensure_single_reader(values_file, *values)
     all_values = collect_values(values, values_file, ask_null)
     view = _ProbeView(files, column, len(all_values), values_file)
-    work = Work(Probe(column, all_values, dialect), keys=files.keys, strict=files.is_strict(strict))
+    work = Work(Probe(column, all_values, dialect, filters_only), keys=files.keys, strict=files.is_strict(strict))
     code = report_files(files, work, view, outputs, (column,))
     if stats:
         view.show_stats()

@@ -12,21 +12,14 @@ _DIGITS = bytes.maketrans(b"\0\1", b"01")
 _BLOCK_BYTES = 512
 
 
-def build_bitmap(flags: Sequence[int], owners: Sequence[int]) -> bytes:
-    """Build the bitmap of the values that own a flag of 1: flag i, which is 0 or 1, belongs to value `owners[i]`.
-
-    Owners are in ascending order; `range(n)` stands for one flag per value.
-    """
-    flags = bytes(flags)
+def build_bitmap(flags: bytes, owners: Sequence[int]) -> bytes:
+    """Build the bitmap of the values that own a flag of 1: flag i, which is 0 or 1, belongs to value `owners[i]`."""
     if 1 not in flags:
         return b""
     if not isinstance(owners, range):
-        by_value = bytearray(owners[-1] + 1)
-        for position in _find_all(flags, 1):
-            by_value[owners[position]] = 1
-        flags = bytes(by_value)
+        return bitmap_of(owners[place] for place in _find_all(flags, 1))
     # A number in base 2 is parsed in linear time; its last digit is its lowest bit.
-    return _to_bytes(int(flags.translate(_DIGITS)[::-1], 2))
+    return _to_bytes(int(flags.translate(_DIGITS)[::-1], 2) << owners.start)
 
 
 def bitmap_of(positions: Iterable[int]) -> bytes:

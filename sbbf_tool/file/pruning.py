@@ -1,69 +1,160 @@
-"""The means of pruning a row group for a value: min and max, the dictionary, the filter; in the order in which readers use them.
+"""Which row groups may hold which of many values: the one decision for every command, for Python, Spark and the data source.
 
-An answer is `absent`, which is certain, or `maybe`, or `cannot say` with the reason.
+Four means exclude values, the cheapest first: min, max and null count select a slice of the sorted values; the filter is queried for this
+slice; without a usable filter, a dictionary that holds all values of the chunk and is small is read. What a file contradicts excludes
+nothing (`doubts`). `partitions` and `missing_column` answer for values that stand in folders and tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.errors import AuthenticationError, UnreadableError
+from sbbf_tool.file.bitmaps import build_bitmap, is_set
 from sbbf_tool.file.doubts import doubt_of_chunk
+from sbbf_tool.file.filter_answers import Answers, by_filter, expect_filters
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.question import Question
+from sbbf_tool.file.question import Part, Question
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import format_plain
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal
-from sbbf_tool.parquet.statistics import bounds, may_hold, stated_bounds
+from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
+from sbbf_tool.reports.probe import RowGroupAnswer
 
+if TYPE_CHECKING:
+    from sbbf_tool.bloom.dialects import Dialect
+
+STATISTICS, DICTIONARY, FILTER = "statistics", "dictionary", "filter"
+
+_ONLY_NULLS = "all its values are null"
 _MAX_CHARACTERS = 40
+_SMALL_DICTIONARY = 1 << 20
+"""Bytes of a dictionary page, compressed, that is read to exclude values. Writers begin other pages beyond about as many."""
 _BOOLEANS = {"true": b"\1", "false": b"\0"}
 
 
-class Answer(NamedTuple):
-    answer: str
-    reason: str | None = None
+@dataclass(frozen=True, slots=True)
+class RowGroupAnswers:
+    """What is known of the values of a question in one row group."""
+
+    row_group: int
+    part: Part
+    """The values that statistics leave."""
+    answers: Answers
+    """What the filter or the dictionary says of these."""
+    verdicts: Sequence[RowGroupAnswer]
+    """Answer for each of the question's `verdicts`."""
+    decided_by: str
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it may hold values that nothing was queried for, or that what was queried cannot exclude."""
+        return bool(self.part) and self.answers.answer != ABSENT
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether it holds none of the values."""
+        return not self.answers.values and not self.is_undecided and all(each.is_absent for each in self.verdicts)
 
 
-def by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[Answer]:
-    """Return for each value whether it is between the min and max of the chunk; for null, whether the null count allows it."""
+def narrow(
+    file: ParquetFile,
+    question: Question,
+    row_groups: Sequence[int],
+    unreadable: list[str],
+    *,
+    dialect: Dialect | None = None,
+    filters_only: bool = False,
+) -> Iterator[RowGroupAnswers]:
+    """Yield for each row group which values it may hold. With `filters_only`, nothing but filters excludes a value.
+
+    Places of filters and dictionaries that are unreadable, and the reasons, are added to `unreadable`; they exclude nothing. Raises
+    AuthenticationError: bytes that another than the writer changed are no accident, so no part of the file is relied on.
+    """
+    parts = [question.part() if filters_only else by_statistics(file, number, question) for number in row_groups]
+    expect_filters(file, question, [(number, part) for number, part in zip(row_groups, parts, strict=True) if part])
+    for number, part in zip(row_groups, parts, strict=True):
+        verdicts = [
+            RowGroupAnswer(number, literal.verdict or "", literal.note) if filters_only else _answer_alone(file, number, question, literal)
+            for _, literal in question.verdicts
+        ]
+        answers, decided_by = Answers(), STATISTICS
+        if part:
+            answers, decided_by = or_unreadable(by_filter, "filter", unreadable)(file, number, question, part, dialect), FILTER
+            is_undecided = answers.answer != ABSENT and not answers.values
+            if is_undecided and not filters_only and _has_small_dictionary(file, number, question.column):
+                found = or_unreadable(by_dictionary, "dictionary", unreadable)(file, number, question, part)
+                if found is not None and found.answer == ABSENT:
+                    answers, decided_by = found, DICTIONARY
+        yield RowGroupAnswers(number, part, answers, verdicts, decided_by)
+
+
+def or_unreadable(ask: Callable[..., Answers | None], noun: str, unreadable: list[str]) -> Callable[..., Any]:
+    """Return the same function, but with the answer `cannot say` for bytes that contradict the format."""
+
+    def answer(*arguments: Any) -> Answers | None:
+        try:
+            return ask(*arguments)
+        except AuthenticationError:
+            raise
+        except UnreadableError as error:
+            unreadable.append(f"{error.place}: {error.message}" if error.place else error.message)
+            return Answers(answer=CANNOT_SAY, reason=f"the {noun} is unreadable: {error.message}")
+
+    return answer
+
+
+def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Part:
+    """Return the values that are between the min and max of the chunk. Null and BOOLEAN values are answered alone."""
     column = question.column
     if reason := doubt_of_chunk(file, row_group, column, question.values):
-        return [Answer(CANNOT_SAY, reason)] * len(question.literals)
-    is_empty = file.footer.chunk_meta(row_group, column.index).has_only_nulls
-    statistics = bounds(file.footer, row_group, column)
-    answers = []
-    for literal in question.literals:
-        forms = _forms(column, literal)
-        if literal.is_null:
-            answers.append(_of_null(file, row_group, column))
-        elif is_empty:
-            answers.append(Answer(ABSENT, "all its values are null"))
-        elif not forms:
-            answers.append(Answer(CANNOT_SAY, literal.note))
-        elif statistics is None:
-            answers.append(Answer(CANNOT_SAY, "it has no reliable min and max"))
-        else:
-            answers.append(Answer(MAYBE if any(may_hold(statistics, column, plain) for plain in forms) else ABSENT))
-    return answers
+        return question.part(answer=CANNOT_SAY, reason=reason)
+    if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
+        return Part(range(0), range(0), ABSENT, _ONLY_NULLS)
+    limits = bounds(file.footer, row_group, column)
+    if limits is None:
+        return question.part(answer=CANNOT_SAY, reason="it has no reliable min and max")
+    return question.part(limits)
 
 
-def _of_null(file: ParquetFile, row_group: int, column: Column) -> Answer:
+def _answer_alone(file: ParquetFile, row_group: int, question: Question, literal: Literal) -> RowGroupAnswer:
+    """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be compared with."""
+    column, meta = question.column, file.footer.chunk_meta(row_group, question.column.index)
+    if reason := doubt_of_chunk(file, row_group, column, question.values):
+        return RowGroupAnswer(row_group, CANNOT_SAY, reason)
+    if literal.is_null:
+        return RowGroupAnswer(row_group, *_of_null(file, row_group, column))
+    if meta.has_only_nulls:
+        return RowGroupAnswer(row_group, ABSENT, _ONLY_NULLS)
+    limits, plain = bounds(file.footer, row_group, column), _BOOLEANS.get(literal.text.lower())
+    if column.physical == "BOOLEAN" and plain is not None and limits is not None:
+        return RowGroupAnswer(row_group, MAYBE if limits.low <= key_of(column, plain) <= limits.high else ABSENT)
+    return RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
+
+
+def _of_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str | None]:
     """Return whether a row of the chunk may be null. The null count of a list is not used: in some files it includes empty lists."""
     if column.max_repetition:
-        return Answer(CANNOT_SAY, "a count of nulls does not identify the rows of a list that are null")
+        return CANNOT_SAY, "a count of nulls does not identify the rows of a list that are null"
     if column.max_definition == 0:
-        return Answer(ABSENT, "its column is required")
+        return ABSENT, "its column is required"
     if file.footer.num_rows(row_group) == 0:
-        return Answer(ABSENT, "it has no rows")
+        return ABSENT, "it has no rows"
     nulls = file.footer.chunk_meta(row_group, column.index).nulls
     if nulls is None:
-        return Answer(CANNOT_SAY, "the footer does not count its nulls")
-    return Answer(MAYBE if nulls else ABSENT)
+        return CANNOT_SAY, "the footer does not count its nulls"
+    return MAYBE if nulls else ABSENT, None
 
 
-def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list[Answer] | None:
-    """Return for each value whether the chunk's dictionary holds it; None if the dictionary does not hold all values of the chunk.
+def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> bool:
+    meta = file.footer.chunk_meta(row_group, column.index)
+    return meta.is_dictionary_encoded and 0 < (meta.first_data_page or 0) - meta.page_range[0] <= _SMALL_DICTIONARY
+
+
+def by_dictionary(file: ParquetFile, row_group: int, question: Question, part: Part) -> Answers | None:
+    """Return which values of a part the chunk's dictionary holds; None if the dictionary does not hold all values of the chunk.
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
     """
@@ -80,12 +171,30 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question) -> list
         normalised = equals.compares_normalised(file.footer, column)
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised).dictionary()
         if page is None:
-            return [Answer(CANNOT_SAY, "its dictionary page is very large, or has an unsupported codec")] * len(question.literals)
+            return Answers(answer=CANNOT_SAY, reason="its dictionary page is very large, or has an unsupported codec")
         entries = {*page.hashes, *page.hashes_of_equals}
-    return [
-        Answer(CANNOT_SAY, literal.note) if literal.verdict is not None else Answer(ABSENT if entries.isdisjoint(hashes) else MAYBE)
-        for literal, hashes in zip(question.literals, question.hashes, strict=True)
-    ]
+    hashes, owners = question.hashes_in(part)
+    return Answers(build_bitmap(bytes(map(entries.__contains__, hashes)), owners))
+
+
+def answers_by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:
+    """Return what statistics say of each value."""
+    part = by_statistics(file, row_group, question)
+    inside, outside = RowGroupAnswer(row_group, part.answer, part.reason), RowGroupAnswer(row_group, ABSENT, part.reason)
+    answers = [inside if question.is_in(part, at) else outside for at in range(len(question))]
+    for at, literal in question.verdicts:
+        answers[at] = _answer_alone(file, row_group, question, literal)
+    return answers
+
+
+def answers_by(question: Question, row_group: int, answers: Answers) -> list[RowGroupAnswer]:
+    """Return what the filter or the dictionary of a row group says of each value, without regard to statistics."""
+    others, maybe = RowGroupAnswer(row_group, answers.answer, answers.reason), RowGroupAnswer(row_group, MAYBE)
+    by_value = [maybe if is_set(answers.values, at) else others for at in range(len(question))]
+    for at, literal in question.row.special.items():
+        if literal.verdict is not None:
+            by_value[at] = RowGroupAnswer(row_group, literal.verdict, literal.note)
+    return by_value
 
 
 def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
@@ -98,14 +207,6 @@ def _format(column: Column, plain: bytes) -> str:
     text = next((name for name, form in _BOOLEANS.items() if form == plain), "") if column.physical == "BOOLEAN" else ""
     text = text or format_plain(column, plain)
     return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."
-
-
-def _forms(column: Column, literal: Literal) -> Sequence[bytes]:
-    """Return the plain bytes to compare with. BOOLEAN literals have no forms, because filters are never queried for BOOLEAN."""
-    if column.physical == "BOOLEAN":
-        plain = _BOOLEANS.get(literal.text.lower())
-        return () if plain is None else (plain,)
-    return literal.forms if literal.verdict is None else ()
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:

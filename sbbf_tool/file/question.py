@@ -6,25 +6,29 @@ that the notation of the column treats specially, such as null or `0x2a`, is par
 
 from __future__ import annotations
 
+import sys
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from operator import le
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.bitmaps import bitmap_of
 from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, Literal, width_of
+from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, width_of
 from sbbf_tool.parquet.notation_numbers import parse_integers
-from sbbf_tool.parquet.statistics import stated_bounds
+from sbbf_tool.parquet.statistics import Bounds, key_of, stated_bounds
 from sbbf_tool.reports.probe import MANY_VALUES, LongSequence, QueriedValue, UnfitValue
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from sbbf_tool.bloom.interface import ValueHasher
     from sbbf_tool.parquet.footer import Footer
 
@@ -36,15 +40,27 @@ _HEXADECIMAL = (b"0x", b"0X")
 
 
 class HashRow(NamedTuple):
-    """The hashes of all values in one row."""
+    """The hashes of all values in one row, in the order in which the column compares the values, and then those of values without order."""
 
     hashes: array[int]
     owners: Sequence[int]
-    """Position of the value of each hash, in ascending order; a range if the first values have one hash each, and all others none."""
+    """Position of the value of each hash; a range if the hashes are in the order of the values that have one hash each."""
+    keys: Sequence[Any]
+    """Keys of the values that have an order, ascending; they compare with `statistics.Bounds`."""
     special: dict[int, Literal]
     """The values that need no filter, or about which there is a note, or that are reported in other words, by position."""
-    unknowable: bytes
-    """The values that no filter can judge, as a bitmap."""
+
+
+class Part(NamedTuple):
+    """The hashes of a question whose values statistics do not exclude, and what statistics say of these values."""
+
+    ordered: range
+    unordered: range
+    answer: str = MAYBE
+    reason: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.ordered or self.unordered)
 
 
 class Question:
@@ -71,12 +87,35 @@ class Question:
         return [row.parse(self.column, position, value) for position, value in enumerate(self.values)]
 
     @cached_property
-    def hashes(self) -> list[list[int]]:
-        """The hashes of each value."""
-        by_value: list[list[int]] = [[] for _ in self.values]
-        for h, owner in zip(self.row.hashes, self.row.owners, strict=True):
-            by_value[owner].append(h)
-        return by_value
+    def verdicts(self) -> list[tuple[int, Literal]]:
+        """The values that no filter decides about, except those that the column cannot hold, each with its position."""
+        return [(at, each) for at, each in self.row.special.items() if each.verdict not in (None, ABSENT)]
+
+    @cached_property
+    def _places(self) -> list[list[int]]:
+        places: list[list[int]] = [[] for _ in self.values]
+        for place, owner in enumerate(self.row.owners):
+            places[owner].append(place)
+        return places
+
+    def is_in(self, part: Part, position: int) -> bool:
+        """Return whether a form of a value is in a part."""
+        return any(place in part.ordered or place in part.unordered for place in self._places[position])
+
+    def part(self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None) -> Part:
+        """Return the part with the values from `bounds.low` to `bounds.high`, and those without an order; all without bounds."""
+        keys = self.row.keys
+        ordered = range(len(keys)) if bounds is None else range(bisect_left(keys, bounds.low), bisect_right(keys, bounds.high))
+        return Part(ordered, range(len(keys), len(self.row.hashes)), answer, reason)
+
+    def hashes_in(self, part: Part) -> tuple[memoryview, Sequence[int]]:
+        """Return the hashes in a part, and the position of the value of each."""
+        hashes, owners = memoryview(self.row.hashes), self.row.owners
+        if not part.unordered or part.ordered.stop == part.unordered.start:
+            both = slice(part.ordered.start, part.ordered.stop + len(part.unordered))
+            return hashes[both], owners[both]
+        ordered, others = (slice(each.start, each.stop) for each in (part.ordered, part.unordered))
+        return memoryview(self.row.hashes[ordered] + self.row.hashes[others]), [*owners[ordered], *owners[others]]
 
     @cached_property
     def queried(self) -> Sequence[QueriedValue]:
@@ -142,7 +181,7 @@ def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = 
     else:
         parsed = [row.parse(column, position, value) for position, value in enumerate(values)]
         for position, (value, literal) in enumerate(zip(values, parsed, strict=True)):
-            row.add(position, literal, value)
+            row.add(column, position, literal, value)
         question = Question(column, values, row.build(), parsed)
     num_nulls = values.nulls if isinstance(values, Texts) else sum(value is None for value in values)
     if row.first_error is not None and is_strict and row.num_unfit == len(values) - num_nulls:
@@ -158,6 +197,7 @@ class _Row:
         self.hasher = hasher
         self._is_strict = is_strict
         self._hashes = array("Q")
+        self._keys: list[Any] = []
         self._owners: array[int] | None = None
         self._special: dict[int, Literal] = {}
         self.unfit: list[UnfitValue] = []
@@ -181,28 +221,32 @@ class _Row:
                 self.unfit.append(UnfitValue(str(value), position, f"{error.message}{header}{hint}"))
             return literals.parse_unfit(column, value, error.message)
 
-    def add(self, position: int, literal: Literal, value: object) -> None:
+    def add(self, column: Column, position: int, literal: Literal, value: object) -> None:
         """Add one value."""
         if literal.verdict is not None or literal.note is not None or (isinstance(value, str) and literal.text != value):
             self._special[position] = literal
-        forms = literal.forms if literal.verdict is None else ()
-        self._own(position, len(forms), [position] * len(forms))
-        self._hashes.extend(map(self.hasher.hash_value, forms))
+        for form in literal.forms if literal.verdict is None else ():
+            self.add_run(range(position, position + 1), array("Q", (self.hasher.hash_value(form),)), (key_of(column, form),))
 
-    def add_run(self, start: int, hashes: memoryview) -> None:
-        """Add the values from position `start` on, which have one hash each."""
-        self._own(start, 1, range(start, start + len(hashes)))
-        self._hashes.frombytes(hashes.cast("B"))
-
-    def build(self) -> HashRow:
-        unknowable = bitmap_of(at for at, literal in self._special.items() if literal.verdict not in (None, ABSENT))
-        return HashRow(self._hashes, range(len(self._hashes)) if self._owners is None else self._owners, self._special, unknowable)
-
-    def _own(self, position: int, hashes_per_value: int, owners: Iterable[int]) -> None:
-        if self._owners is None and hashes_per_value and (hashes_per_value > 1 or position != len(self._hashes)):
+    def add_run(self, owners: range, hashes: Buffer, keys: Sequence[Any]) -> None:
+        """Add values at these positions, which have one hash and one key each."""
+        if self._owners is None and owners.start != len(self._hashes):
             self._owners = array("Q", range(len(self._hashes)))
         if self._owners is not None:
             self._owners.extend(owners)
+        self._hashes.frombytes(memoryview(hashes).cast("B"))
+        self._keys.extend(keys)
+
+    def build(self) -> HashRow:
+        """Order the hashes by their keys."""
+        keys, hashes, owners = self._keys, self._hashes, range(len(self._hashes)) if self._owners is None else self._owners
+        ordered = [place for place, key in enumerate(keys) if key is not None] if None in keys else range(len(keys))
+        if len(ordered) < len(keys) or not all(map(le, keys, islice(keys, 1, None))):
+            order = [*sorted(ordered, key=keys.__getitem__), *(place for place, key in enumerate(keys) if key is None)]
+            hashes = array("Q", map(hashes.__getitem__, order))
+            owners = array("Q", map(owners.__getitem__, order))
+            keys = [keys[place] for place in order[: len(ordered)]]
+        return HashRow(hashes, owners, keys, self._special)
 
 
 def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
@@ -211,12 +255,16 @@ def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
     def add_alone(positions: Iterable[int]) -> None:
         for position in positions:
             value = texts[position]
-            row.add(position, row.parse(column, position - texts.nulls, value, len(texts) - texts.nulls), value)
+            row.add(column, position, row.parse(column, position - texts.nulls, value, len(texts) - texts.nulls), value)
 
     def add_integers(start: int, stop: int) -> None:
         numbers = parse_integers(column, texts.encoded(start, stop))
         if numbers is not None:
-            row.add_run(start, hasher.hash_fixed(numbers, width_of(column)))
+            plain = numbers
+            if sys.byteorder == "big":
+                plain = numbers[:]
+                plain.byteswap()
+            row.add_run(range(start, stop), hasher.hash_fixed(plain, width_of(column)), numbers)
         elif stop - start == 1:
             add_alone([start])
         else:
@@ -231,7 +279,7 @@ def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
             add_integers(start, min(start + _RUN, len(texts)))
     elif _are_plain_text(column, texts):
         offsets = memoryview(texts.offsets)[texts.nulls :]
-        row.add_run(texts.nulls, hasher.hash_variable(texts.data, offsets, offsets.itemsize))
+        row.add_run(values, hasher.hash_variable(texts.data, offsets, offsets.itemsize), texts.encoded(texts.nulls, len(texts)))
     else:
         add_alone(values)
     return row.build()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from array import array
 from collections.abc import Sequence
 from typing import Literal as OneOf
@@ -49,7 +48,7 @@ def _parse_integer(column: Column, text: str) -> Literal:
 
 
 def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
-    """Parse many integers as `literals.parse` does, to their plain bytes back to back; None if one is no integer that the column can hold.
+    """Parse many integers as `literals.parse` does, to one number each; None if one is no integer that the column can hold.
 
     Their written form is ASCII digits and signs; None for any other, also if it is a value of the column, such as 0x2a.
     """
@@ -57,12 +56,9 @@ def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
         return None
     low, _ = _integer_range(column)
     try:
-        numbers = array(_ARRAY_CODES[width_of(column), low < 0], map(int, texts))
+        return array(_ARRAY_CODES[width_of(column), low < 0], map(int, texts))
     except (ValueError, OverflowError):
         return None
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
 
 
 def _format_integer(column: Column, plain: bytes) -> str:

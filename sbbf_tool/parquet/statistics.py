@@ -31,14 +31,8 @@ class Bounds(NamedTuple):
 
 def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     """Return the bounds of a chunk's non-null values; None if the footer has no reliable ones."""
-    low, high = (_key(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None))
+    low, high = (key_of(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None))
     return Bounds(low, high) if low is not None and high is not None and low <= high else None
-
-
-def may_hold(bounds: Bounds, column: Column, plain: bytes) -> bool:
-    """Return whether a value, given as its plain bytes, is within the bounds. True for values without an order, such as NaN."""
-    key = _key(column, plain)
-    return key is None or bool(bounds.low <= key <= bounds.high)
 
 
 class StatisticsCheck:
@@ -54,7 +48,7 @@ class StatisticsCheck:
         self._has_newer = statistics is not None and (statistics.min_value is not None or statistics.max_value is not None)
         self._names = ("min_value", "max_value") if self._has_newer else ("min", "max")
         is_comparable = has_extremes(column) and (_has_order(footer, column) if self._has_newer else order_of(column) != UNSIGNED)
-        self._low, self._high = (_key(column, getattr(statistics, name, None)) if is_comparable else None for name in self._names)
+        self._low, self._high = (key_of(column, getattr(statistics, name, None)) if is_comparable else None for name in self._names)
         self._null_count = statistics.null_count if statistics is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
@@ -73,7 +67,7 @@ class StatisticsCheck:
         """Add the extremes of a run of values; None for a run without any."""
         if extremes is None:
             return
-        smallest, largest = (_key(self._column, plain) for plain in extremes)
+        smallest, largest = (key_of(self._column, plain) for plain in extremes)
         self.smallest = smallest if self.smallest is None else min(self.smallest, smallest)
         self.largest = largest if self.largest is None else max(self.largest, largest)
 
@@ -138,7 +132,7 @@ def _has_order(footer: Footer, column: Column) -> bool:
     return order is not None and any(value is not None for value in vars(order).values())
 
 
-def _key(column: Column, plain: bytes | None) -> Any:
+def key_of(column: Column, plain: bytes | None) -> Any:
     """Convert a plain value to a key that Python compares in the column's order; None for values outside the order, such as NaN."""
     order = order_of(column)
     if plain is None or order is None:

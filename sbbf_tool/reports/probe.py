@@ -11,7 +11,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
-ABSENT, MAYBE, NO_FILTER = "absent", "maybe", "no filter"
+ABSENT, MAYBE, CANNOT_SAY, NO_FILTER = "absent", "maybe", "cannot say", "no filter"
 
 MANY_VALUES = 1000
 """For more values than this, hits are made when they are looked at."""
@@ -107,11 +107,15 @@ class LongSequence(Sequence[Item]):
 
 @dataclass(frozen=True)
 class InconclusiveRowGroups:
-    """Row groups that may hold any of the values, since no filter excludes them: `no filter`, or `cannot say` with the reason."""
+    """Row groups that may hold values about which nothing was queried that could exclude them: `no filter`, or `cannot say` and why."""
 
     row_groups: tuple[int, ...]
     answer: str
     reason: str | None
+    values: tuple[str, ...] | None = None
+    """The values between min and max, if the others are absent; None for all values, and if there are more than 1,000."""
+    positions: tuple[int, ...] = field(default=(), compare=False, repr=False, metadata={"local": True})
+    """Positions of `values` among the values, from 0."""
 
 
 @dataclass(frozen=True)
@@ -167,30 +171,35 @@ class ProbeReport(Tabular):
         """The answers of all row groups for each value. Raises UsageError if the report lacks the values: see `queried`."""
         if len(self.queried) != self.num_values:
             raise UsageError("the report has no answer for each value", hint="use hits and inconclusive")
-        others = [RowGroupAnswer(number, ABSENT) for number in range(self.row_groups)]
+        by_position: dict[int, list[RowGroupAnswer]] = {}
+
+        def set_answers(position: int, row_groups: Iterable[int], answer: str, reason: str | None) -> None:
+            answers = by_position.setdefault(position, [RowGroupAnswer(number, ABSENT) for number in range(self.row_groups)])
+            for number in row_groups:
+                answers[number] = RowGroupAnswer(number, answer, reason)
+
+        # Of a column that the file has, hits say where values may be that no filter can judge.
+        undecided = (None,) if self.type is not None else (None, CANNOT_SAY)
+        decided = {at for at, value in enumerate(self.queried) if value.verdict not in undecided}
         for each in self.inconclusive:
-            for number in each.row_groups:
-                others[number] = RowGroupAnswer(number, each.answer, each.reason)
-        hits, undecided = {hit.position: hit.row_groups for hit in self.hits}, tuple(others)
-
-        def list_answers(position: int, value: QueriedValue) -> tuple[RowGroupAnswer, ...]:
-            if value.verdict is not None:
-                return tuple(RowGroupAnswer(number, value.verdict, value.note) for number in range(self.row_groups))
-            answers = [*undecided]
-            for number in hits.get(position, ()):
-                answers[number] = RowGroupAnswer(number, MAYBE)
-            return tuple(answers) if position in hits else undecided
-
-        return tuple(ValueAnswer(value.text, list_answers(at, value), value.note) for at, value in enumerate(self.queried))
+            for at in range(len(self.queried)) if each.values is None else each.positions:
+                if at not in decided:
+                    set_answers(at, each.row_groups, each.answer, each.reason)
+        for hit in self.hits:
+            set_answers(hit.position, hit.row_groups, hit.answer, hit.reason)
+        absent = tuple(RowGroupAnswer(number, ABSENT) for number in range(self.row_groups))
+        notes = [value.note if value.verdict in (None, ABSENT) else None for value in self.queried]
+        return tuple(ValueAnswer(value.text, tuple(by_position.get(at, absent)), notes[at]) for at, value in enumerate(self.queried))
 
     def _rows(self) -> Iterable[object]:
         """Return the row groups of each value that may be there, then those that may hold any of the values."""
         for hit in self.hits:
             for row_group in hit.row_groups:
                 yield ProbeAnswer(hit.value, row_group, hit.answer, hit.reason)
-        for row_groups in self.inconclusive:
-            for row_group in row_groups.row_groups:
-                yield ProbeAnswer(None, row_group, row_groups.answer, row_groups.reason)
+        for each in self.inconclusive:
+            for value in each.values or (None,):
+                for row_group in each.row_groups:
+                    yield ProbeAnswer(value, row_group, each.answer, each.reason)
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"

@@ -13,18 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
 from sbbf_tool.arguments import as_value
-from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError
-from sbbf_tool.file.answers import EMPTY_FILTER, describe_unreadable, list_answers, query_damaged_filter
+from sbbf_tool.errors import NoColumnError, UnreadableError
+from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import Answer, by_dictionary, by_statistics, format_bounds, row_group_bytes
+from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, format_bounds, or_unreadable, row_group_bytes
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
+from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
@@ -232,15 +232,11 @@ class _Pruning(NamedTuple):
 def _explain_row_group(file: ParquetFile, number: int, question: Question, verdicts_of: _VerdictsOf, unreadable: list[str]) -> _Pruning:
     """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
-    (statistics,) = by_statistics(file, number, question)
-    try:
-        dictionary = by_dictionary(file, number, question)
-    except AuthenticationError:
-        raise
-    except UnreadableError as error:
-        unreadable.append(describe_unreadable(error))
-        dictionary = [Answer(CANNOT_SAY, f"the dictionary is unreadable: {error.message}")]
-    (answer,) = list_answers(question, query_damaged_filter(file, number, question, unreadable))
+    (statistics,) = answers_by_statistics(file, number, question)
+    found = or_unreadable(by_dictionary, "dictionary", unreadable)(file, number, question, question.part())
+    dictionary = None if found is None else answers_by(question, number, found)
+    answers = or_unreadable(by_filter, "filter", unreadable)(file, number, question, question.part())
+    (answer,) = answers_by(question, number, answers)
     stored, has_filter = _find_filter(file, number, column)
     verdicts = verdicts_of(
         bitset_bytes=stored.header.num_bytes if stored is not None else None,

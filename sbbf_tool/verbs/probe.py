@@ -1,19 +1,22 @@
-"""`probe`: query the filters for values. It reads the footer, the header of each filter, and the blocks that the values select."""
+"""`probe`: which row groups may hold values. It reads the footer, the header of each filter, and the blocks that the values select; of a
+chunk without a filter, its dictionary if that is small and holds all values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.errors import NoColumnError, UsageError
-from sbbf_tool.file.answers import expect_answers, find_hits, query_damaged_filter
+from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.pruning import RowGroupAnswers, narrow
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
-from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
+from sbbf_tool.parquet.notation import CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, ProbeReport, QueriedValue
+from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, LongSequence, ProbeReport, QueriedValue
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
 
@@ -30,7 +33,7 @@ _OTHER_TYPE = "the values are of another type than the column, and filters show 
 
 
 class Probe(ReadingVerb[ProbeReport]):
-    """Query the filters of `column` for each value: which row groups may hold it.
+    """Find the row groups that may hold each value of `column`, by min, max, null counts, filters and dictionaries.
 
     `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
     `null` unless the column holds text or bytes of variable length. Only an absence is certain. Filters of a draft of the format
@@ -48,6 +51,7 @@ class Probe(ReadingVerb[ProbeReport]):
     column: str = opt("The column to query", convert=as_name)
     values: object = opt("The values to look for", convert=values_of)
     dialect: str | None = opt("Query filters of this draft of the format too", default=None)
+    filters_only: bool = opt("Query filters alone, not min, max, null counts and dictionaries", default=False)
     compares: Callable[[Column], Compared] | None = opt("What decides which values can be compared with a column", default=None)
 
     def ensure_valid(self) -> None:
@@ -73,18 +77,12 @@ class Probe(ReadingVerb[ProbeReport]):
             return _probe_missing(file, missing, error, value_list)
         unreadable: list[str] = []
         numbers = range(file.footer.num_row_groups)
-        if question.row.hashes:
-            expect_answers(file, question)
-        filters = [query_damaged_filter(file, number, question, unreadable, draft) for number in numbers if question.row.hashes]
-        hits = find_hits(question, filters, len(numbers))
-        by_answer: dict[tuple[str, str | None], list[int]] = {}
-        for each in filters:
-            if each.answer != ABSENT:
-                by_answer.setdefault((each.answer, each.reason), []).append(each.row_group)
+        answers = list(narrow(file, question, numbers, unreadable, dialect=draft, filters_only=self.filters_only))
+        hits, inconclusive = _find_hits(question, answers), _find_undecided(question, answers)
         if others and numbers and len(question):
             hits = (*hits, *(Hit(_text_of(value), tuple(numbers), CANNOT_SAY, _OTHER_TYPE) for value in others))
         elif others and numbers:
-            by_answer = {(CANNOT_SAY, _OTHER_TYPE): list(numbers)}
+            inconclusive = (InconclusiveRowGroups(tuple(numbers), CANNOT_SAY, _OTHER_TYPE),)
         return ProbeReport(
             file=file.name,
             column=leaf.name,
@@ -92,7 +90,7 @@ class Probe(ReadingVerb[ProbeReport]):
             num_values=len(value_list),
             row_groups=len(numbers),
             hits=hits,
-            inconclusive=tuple(InconclusiveRowGroups(tuple(group), answer, reason) for (answer, reason), group in by_answer.items()),
+            inconclusive=inconclusive,
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
@@ -104,9 +102,17 @@ class Probe(ReadingVerb[ProbeReport]):
         )
 
 
-def probe(path: Readable, column: str, values: object, *, dialect: str | None = None, **options: Unpack[ReadOptions]) -> ProbeReport:
-    """Query the filters of one file; see `Probe`, and `ReadingVerb` for the options."""
-    return Probe(column, values, dialect)(path, **options)
+def probe(
+    path: Readable,
+    column: str,
+    values: object,
+    *,
+    dialect: str | None = None,
+    filters_only: bool = False,
+    **options: Unpack[ReadOptions],
+) -> ProbeReport:
+    """Find the row groups of one file that may hold the values; see `Probe`, and `ReadingVerb` for the options."""
+    return Probe(column, values, dialect, filters_only)(path, **options)
 
 
 def _ask(
@@ -124,6 +130,41 @@ def _ask(
         question, accepts = reuse.question_of(column, [value for value in values if value is None]), False
     others = () if accepts is True else [value for value in values if value is not None and (accepts is False or not accepts(value))]
     return question, others
+
+
+def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
+    """Return the values that a filter or a dictionary may hold, and those that only statistics can judge, if they do not exclude them."""
+    bitmaps, numbers = [each.answers.values for each in answers], [each.row_group for each in answers]
+    alone: dict[int, list[Hit]] = {}
+    for place, (at, literal) in enumerate(question.verdicts):
+        row_groups: dict[tuple[str, str | None], list[int]] = {}
+        for each in answers:
+            verdict = each.verdicts[place]
+            if not verdict.is_absent:
+                row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
+        alone[at] = [Hit(literal.text, tuple(group), answer, reason, at) for (answer, reason), group in row_groups.items()]
+    united = unite([*bitmaps, bitmap_of(at for at, hits in alone.items() if hits)])
+
+    def make() -> Iterator[Hit]:
+        for at, places in iterate([*bitmaps, united]):
+            yield from alone.get(at) or (Hit(question.text(at), tuple(numbers[place] for place in places[:-1]), position=at),)
+
+    return tuple(make()) if len(question) <= MANY_VALUES else LongSequence(make, count_bits(united))
+
+
+def _find_undecided(question: Question, answers: Sequence[RowGroupAnswers]) -> tuple[InconclusiveRowGroups, ...]:
+    """Return the row groups that no filter or dictionary has excluded for the values that statistics leave."""
+    groups: dict[tuple[str, str | None, tuple[int, ...] | None], list[int]] = {}
+    for each in answers:
+        if each.is_undecided:
+            positions = None
+            if len(question) <= MANY_VALUES and len(owners := question.hashes_in(each.part)[1]) < len(question.row.hashes):
+                positions = tuple(sorted(set(owners)))
+            groups.setdefault((each.answers.answer, each.answers.reason, positions), []).append(each.row_group)
+    return tuple(
+        InconclusiveRowGroups(tuple(row_groups), answer, reason, None if at is None else tuple(map(question.text, at)), at or ())
+        for (answer, reason, at), row_groups in groups.items()
+    )
 
 
 def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ProbeReport:

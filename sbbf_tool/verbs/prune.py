@@ -10,15 +10,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from operator import or_
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable, as_values
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.file.answers import expect_answers, list_answers, query_filter
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import by_statistics, row_group_bytes
+from sbbf_tool.file.pruning import narrow, row_group_bytes
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.numbers import format_count
@@ -26,7 +24,6 @@ from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
 from sbbf_tool.parquet.literals import parse_object
-from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
 from sbbf_tool.storage.inputs import FileIn, locate
@@ -62,6 +59,8 @@ class PruneReport(Tabular):
     total_row_groups: int
     skipped_by_statistics: int
     """Row groups that min and max, or the null count, exclude."""
+    skipped_by_dictionary: int
+    """Row groups without a filter that their dictionary excludes."""
     skipped_by_filter: int
     """Row groups that only the filter excludes."""
     total_bytes: int
@@ -94,7 +93,7 @@ class PruneReport(Tabular):
 
 
 _COUNTS = (
-    *("total_files", "total_row_groups", "skipped_by_statistics", "skipped_by_filter"),
+    *("total_files", "total_row_groups", "skipped_by_statistics", "skipped_by_dictionary", "skipped_by_filter"),
     *("total_bytes", "bytes_to_read", "bytes_read", "requests"),
 )
 
@@ -223,21 +222,12 @@ class _PrunedDataset:
             return self._reuse.question_of(leaf, _add_equal_values(leaf, self._values), is_strict=False), ""
 
     def _prune_row_groups(self, file: ParquetFile, numbers: tuple[int, ...], question: Question) -> tuple[int, ...]:
-        expect_answers(file, question)
-        remaining, skipped = [], Counter[str]()
-        for number in numbers:
-            absent_by_statistics = [answer.answer == ABSENT for answer in by_statistics(file, number, question)]
-            if all(absent_by_statistics):
-                skipped["skipped_by_statistics"] += 1
-                continue
-            # Statistics may exclude one value, and the filter another one.
-            absent_by_filter = [answer.is_absent for answer in list_answers(question, query_filter(file, number, question))]
-            if all(map(or_, absent_by_statistics, absent_by_filter)):
-                skipped["skipped_by_filter"] += 1
-            else:
-                remaining.append(number)
-        self.counts.update(skipped)
-        return tuple(remaining)
+        unreadable: list[str] = []
+        answers = list(narrow(file, question, numbers, unreadable))
+        if unreadable:
+            raise UnreadableError(unreadable[0])
+        self.counts.update(f"skipped_by_{each.decided_by}" for each in answers if each.is_absent)
+        return tuple(each.row_group for each in answers if not each.is_absent)
 
 
 def _list_row_groups(fragment: ds.ParquetFileFragment) -> tuple[int, ...]:

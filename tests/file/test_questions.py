@@ -65,7 +65,7 @@ def outcome_of(column: Column, values: Texts | tuple[str | None, ...]) -> object
     except UsageError as error:
         return re.sub(r": value [\d,]+ of [\d,]+(; if it is a header, remove it)?(?=; )", "", str(error))  # of a block only
     row = question.row
-    return [*row.hashes], [*row.owners], row.special, row.unknowable, [question.text(at) for at in range(len(values))], question.literals
+    return [*row.hashes], [*row.owners], [*row.keys], row.special, [question.text(at) for at in range(len(values))], question.literals
 
 
 @pytest.mark.parametrize("name", COLUMNS)

@@ -34,10 +34,10 @@ from sbbf_tool.extensions.engine_runs.reports import (
     EngineRunsReport,
     Measurement,
 )
-from sbbf_tool.file.answers import EMPTY_FILTER, list_answers, query_damaged_filter
+from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import by_dictionary, by_statistics
+from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, or_unreadable
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote
@@ -211,7 +211,8 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
     file.expect_filters([column], whole=True)
     for number in numbers:
         files.filters += file.footer.filter_place(number, column.index) is not None
-        (answer,) = list_answers(question, query_damaged_filter(file, number, question, []))
+        answers = or_unreadable(by_filter, "filter", [])(file, number, question, question.part())
+        (answer,) = answers_by(question, number, answers)
         if _is_excluded_otherwise(file, number, question):
             files.excluded_otherwise += 1
         elif answer.answer == ABSENT or answer.reason == EMPTY_FILTER:
@@ -238,14 +239,9 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
 
 def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:
     """Return whether min and max or the dictionary exclude the value too, so that an engine may skip the row group without its filter."""
-    (statistics,) = by_statistics(file, number, question)
-    if statistics.answer == ABSENT:
-        return True
-    try:
-        dictionary = by_dictionary(file, number, question)
-    except UnreadableError:
-        return False
-    return dictionary is not None and dictionary[0].answer == ABSENT
+    (statistics,) = answers_by_statistics(file, number, question)
+    dictionary = or_unreadable(by_dictionary, "dictionary", [])(file, number, question, question.part())
+    return statistics.is_absent or (dictionary is not None and answers_by(question, number, dictionary)[0].is_absent)
 
 
 def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Path, seconds: float) -> EngineRun:

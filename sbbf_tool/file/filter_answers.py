@@ -1,0 +1,136 @@
+"""The answers of the filters of row groups for the values of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.bitmaps import build_bitmap
+from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.file.question import Part, Question
+from sbbf_tool.parquet import equals, literals
+from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
+from sbbf_tool.reports.probe import NO_FILTER
+
+if TYPE_CHECKING:
+    from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.parquet.columns import Column
+
+# Reading a whole bitset costs about as much as this many reads of one block.
+_BLOCKS_PER_BITSET_READ = 64
+_MANY_HASHES = 1024
+"""For more hashes than this the whole bitset is read: counting the selected blocks would cost more than it saves."""
+EMPTY_FILTER = "the filter is empty, but the column chunk has values"
+"""Why there is no answer for a row group that query engines skip all the same."""
+_EMPTY_BLOCK = bytes(BLOCK_BYTES)
+_WINDOW = 1 << 16
+
+
+class Answers(NamedTuple):
+    """Answers of the filter or the dictionary of one row group for many values."""
+
+    values: bytes = b""
+    """The values that it may hold, as a bitmap."""
+    answer: str = ABSENT
+    """Answer for the other values."""
+    reason: str | None = None
+
+
+def by_filter(file: ParquetFile, row_group: int, question: Question, part: Part, dialect: Dialect | None = None) -> Answers:
+    """Query one row group's filter for the values of a part; in `dialect` if the filter follows that dialect."""
+    reason = doubt_of_chunk(file, row_group, question.column, question.values)
+    stored = None if reason else file.stored_filter(row_group, question.column)
+    if stored is not None:
+        if dialect is not None:
+            from sbbf_tool.file.drafts import in_dialect
+
+            stored, hasher, reason = in_dialect(file, stored, dialect)
+            if hasher is not None:
+                question = question.rehash(hasher)
+        reason = reason or stored.header.refusal or doubt_of_filter(file, stored)
+    if reason:
+        return Answers(answer=CANNOT_SAY, reason=reason)
+    non_null_values = file.footer.chunk_meta(row_group, question.column.index).non_null_values
+    if literals.is_null_typed(question.column) and not non_null_values:
+        return Answers()
+    if stored is None:
+        return Answers(answer=NO_FILTER)
+    hashes, owners = question.hashes_in(part)
+    flags, is_empty = may_hold(file, stored, hashes)
+    if is_empty and non_null_values != 0:
+        return Answers(answer=CANNOT_SAY, reason=EMPTY_FILTER)
+    uncertain = equals.uncertainty(file.footer, question.column)
+    return Answers(build_bitmap(flags, owners), CANNOT_SAY if uncertain else ABSENT, uncertain)
+
+
+def expect_filters(file: ParquetFile, question: Question, parts: Sequence[tuple[int, Part]]) -> None:
+    """Announce that the filters of these row groups will be queried, each for its part: see `Source.prefetch`."""
+    row_groups = [(number, question.hashes_in(part)[0]) for number, part in parts]
+    numbers = [number for number, _ in parts]
+    file.expect_filters([question.column], also=_likely_blocks(file, question.column, row_groups), row_groups=numbers)
+    file.source.prefetch(_blocks(file, question.column, row_groups))
+
+
+def _likely_blocks(file: ParquetFile, column: Column, row_groups: Sequence[tuple[int, memoryview]]) -> Iterator[tuple[int, int]]:
+    """Predict the blocks to read from the recorded lengths of the filters, so that most probes need one round trip."""
+    for row_group, hashes in row_groups:
+        place = file.footer.filter_place(row_group, column.index) if len(hashes) <= _MANY_HASHES else None
+        num_bytes = 1 << max(0, (place.length or 0).bit_length() - 1) if place else 0
+        if place and place.length and num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
+            start = place.offset + place.length - num_bytes
+            yield from ((start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES) for h in hashes)
+
+
+def _blocks(file: ParquetFile, column: Column, row_groups: Sequence[tuple[int, memoryview]]) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of these row groups that `may_hold` will read."""
+    for row_group, hashes in row_groups:
+        if file.encryption_of(row_group, column) is None:
+            try:
+                stored = file.stored_filter(row_group, column)
+            except UnreadableError:
+                continue  # reported when it is queried
+            if stored is not None and not stored.header.unsupported_reason:
+                indices = {block_index(h, stored.num_blocks) for h in hashes} if len(hashes) <= _MANY_HASHES else ()
+                if len(hashes) > _MANY_HASHES or _is_read_whole(stored, indices):
+                    yield stored.bitset_offset, stored.bitset_bytes
+                else:
+                    yield from ((stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices)
+
+
+def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
+    # An encrypted bitset can only be authenticated as a whole.
+    return stored.is_encrypted or len(blocks) > min(_BLOCKS_PER_BITSET_READ, stored.num_blocks // 4)
+
+
+def may_hold(file: ParquetFile, stored: StoredFilter, hashes: memoryview) -> tuple[bytes, bool]:
+    """Return 1 for each hash that the filter may hold, otherwise 0; and whether the filter is empty, which excludes every value.
+
+    Read each block once, or the whole bitset if that is cheaper, and beyond that only if all blocks so far are zeros.
+    """
+    if len(hashes) <= _MANY_HASHES:
+        by_block: dict[int, list[int]] = {}
+        for at, h in enumerate(hashes):
+            by_block.setdefault(block_index(h, stored.num_blocks), []).append(at)
+        if not _is_read_whole(stored, by_block):
+            answers, is_empty = bytearray(len(hashes)), bool(hashes)
+            for index, members in by_block.items():
+                block = file.source.read(stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+                is_empty = is_empty and block == _EMPTY_BLOCK
+                for at in members:
+                    answers[at] = check_block(block, hashes[at])
+            return bytes(answers), is_empty and _has_no_bits(file, stored)
+    bitset = file.read_bitset(stored)
+    bloom, is_empty = BloomFilter(bitset), not bitset[:_WINDOW].strip(b"\0") and not bitset.strip(b"\0")
+    if len(hashes) <= _BLOCKS_PER_BITSET_READ:
+        return bytes(map(bloom.check_hash, hashes)), is_empty
+    return bloom.check_hashes(hashes), is_empty
+
+
+def _has_no_bits(file: ParquetFile, stored: StoredFilter) -> bool:
+    """Return whether the bitset is all zeros. Read it up to the first window that is not."""
+    windows = range(0, stored.bitset_bytes, _WINDOW)
+    return not any(file.source.read(stored.bitset_offset + at, min(_WINDOW, stored.bitset_bytes - at)).strip(b"\0") for at in windows)
