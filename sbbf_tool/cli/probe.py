@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
-from sbbf_tool.reports.probe import MANY_VALUES
+from sbbf_tool.reports.probe import MANY_VALUES, LongSequence
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class _ProbeView(View["ProbeReport"]):
         self._warnings.update(dict.fromkeys(report.warnings))
         self._unfit = keep_unfit(self._unfit, report)
         if not self._is_single:
-            self._values_with_hits.update(hit.value for hit in report.hits)
+            self._values_with_hits.update(value for value, *_ in _rows_of(report))
         self._counts.update(
             files=1,
             hits=bool(report.hits),
@@ -295,9 +296,15 @@ def _has_no_filter(report: ProbeReport) -> bool:
     return any(len(each.row_groups) == report.row_groups and each.answer == "no filter" for each in report.inconclusive)
 
 
+def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
+    """Return the fields of each hit: of many, objects would cost more than the rest of the work."""
+    hits = report.hits
+    return hits.rows() if isinstance(hits, LongSequence) else map(astuple, hits)
+
+
 def _describe(report: ProbeReport, start: str) -> Iterator[str]:
     """Yield a line for each value that the file may hold, and for the row groups that may hold any of them."""
-    yield from (f"{start}{render.value(hit.value)}: {format_row_groups(hit.row_groups)}" for hit in report.hits)
+    yield from (f"{start}{render.value(value)}: {format_row_groups(row_groups)}" for value, row_groups, *_ in _rows_of(report))
     for each in report.inconclusive:
         reason = f"{each.answer}: {each.reason}" if each.reason else each.answer
         yield f"{start}any of the values: {format_row_groups(each.row_groups)} ({reason})"

@@ -6,10 +6,12 @@ take 4 MB, however many of the values may be stored.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 _DIGITS = bytes.maketrans(b"\0\1", b"01")
-_BLOCK_BYTES = 512
+_BITS = [tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256)]
+_NOT_ZERO = re.compile(rb"[^\0]").finditer
 
 
 def build_bitmap(flags: bytes, owners: Sequence[int]) -> bytes:
@@ -17,7 +19,7 @@ def build_bitmap(flags: bytes, owners: Sequence[int]) -> bytes:
     if 1 not in flags:
         return b""
     if not isinstance(owners, range):
-        return bitmap_of(owners[place] for place in _find_all(flags, 1))
+        return bitmap_of(owners[match.start()] for match in _NOT_ZERO(flags))
     # A number in base 2 is parsed in linear time; its last digit is its lowest bit.
     return _to_bytes(int(flags.translate(_DIGITS)[::-1], 2) << owners.start)
 
@@ -50,24 +52,13 @@ def is_set(bitmap: bytes, position: int) -> bool:
     return position >> 3 < len(bitmap) and bool(bitmap[position >> 3] >> (position & 7) & 1)
 
 
-def iterate(bitmaps: Sequence[bytes]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have it. Memory holds one block of values."""
-    for start in range(0, max(map(len, bitmaps), default=0), _BLOCK_BYTES):
-        numbers: dict[int, list[int]] = {}
-        for number, bitmap in enumerate(bitmaps):
-            word = int.from_bytes(bitmap[start : start + _BLOCK_BYTES], "little")
-            for position in _find_all(f"{word:b}"[::-1].encode(), ord("1")) if word else ():
-                numbers.setdefault(start * 8 + position, []).append(number)
-        for position in sorted(numbers):
-            yield position, tuple(numbers[position])
+def positions(bitmap: bytes) -> Iterator[int]:
+    """Yield the values in a bitmap, in order."""
+    for match in _NOT_ZERO(bitmap):
+        at = match.start()
+        for bit in _BITS[bitmap[at]]:
+            yield at * 8 + bit
 
 
 def _to_bytes(bits: int) -> bytes:
     return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-
-
-def _find_all(data: bytes, byte: int) -> Iterator[int]:
-    position = data.find(byte)
-    while position >= 0:
-        yield position
-        position = data.find(byte, position + 1)

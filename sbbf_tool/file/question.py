@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
-from itertools import islice
+from itertools import islice, starmap
 from operator import le
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,12 +122,13 @@ class Question:
         """How each value is reported."""
         special = self.row.special
 
-        def make() -> Iterator[QueriedValue]:
+        def rows() -> Iterator[tuple[str, str | None, str | None]]:
             for at in range(len(self)):
                 literal = special.get(at)
-                yield QueriedValue(self.text(at)) if literal is None else QueriedValue(literal.text, literal.verdict, literal.note)
+                yield (self.text(at), None, None) if literal is None else (literal.text, literal.verdict, literal.note)
 
-        return tuple(make()) if len(self) <= MANY_VALUES else LongSequence(make, len(self), is_sent=False)
+        is_sent = len(self) <= MANY_VALUES
+        return tuple(starmap(QueriedValue, rows())) if is_sent else LongSequence(QueriedValue, rows, len(self), is_sent=False)
 
     def text(self, position: int) -> str:
         """Return how a value is reported."""

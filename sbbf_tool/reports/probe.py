@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import UsageError
@@ -76,21 +77,31 @@ class Hit:
 
 
 class LongSequence(Sequence[Item]):
-    """Many items, each made when it is looked at. They equal a tuple of the same items, and are one after they were sent to a process.
+    """Many items, each made of its fields when it is looked at. They equal a tuple of the same items.
 
     Unless `is_sent`, another process gets none of them.
     """
 
-    def __init__(self, make: Callable[[], Iterator[Item]], count: int, *, is_sent: bool = True) -> None:
-        self._make = make
+    def __init__(
+        self, item: Callable[..., Item], rows: Callable[[], Iterable[tuple[Any, ...]]], count: int, *, is_sent: bool = True
+    ) -> None:
+        self._item = item
+        self.rows = rows
+        """Yields the fields of each item, which are cheaper than items."""
         self._count = count
         self._is_sent = is_sent
+
+    @classmethod
+    def of(cls, item: Callable[..., Item], rows: Iterable[tuple[Any, ...]]) -> LongSequence[Item]:
+        """Return the items with these fields."""
+        rows = tuple(rows)
+        return cls(item, lambda: rows, len(rows))
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Item]:
-        return self._make()
+        return starmap(self._item, self.rows())
 
     def __getitem__(self, position: Any) -> Any:
         return tuple(self)[position]
@@ -101,8 +112,8 @@ class LongSequence(Sequence[Item]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
-    def __reduce__(self) -> tuple[type[tuple[Item, ...]], tuple[tuple[Item, ...]]]:
-        return tuple, (tuple(self) if self._is_sent else (),)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LongSequence.of, (self._item, tuple(self.rows()) if self._is_sent else ())
 
 
 @dataclass(frozen=True)

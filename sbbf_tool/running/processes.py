@@ -16,7 +16,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from threading import Thread
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sbbf_tool.storage.threads import result_of
 
@@ -40,11 +40,28 @@ class Task(Generic[Unit, Row]):
         self.pool: ProcessPoolExecutor | None = None
 
 
+class Inherited(Generic[Unit]):
+    """A value that each worker gets once, when it begins: pickled with a task, it stands for that value."""
+
+    in_this_process: Inherited[Any] | None = None
+
+    def __init__(self, value: Unit) -> None:
+        self.value = value
+
+    def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
+        return _get_inherited, ()
+
+
+def _get_inherited() -> object:
+    return Inherited.in_this_process
+
+
 class Processes:
     """A pool of worker processes. Use as a context manager; tasks that have not started when it ends are cancelled."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, inherited: Inherited[Any] | None = None) -> None:
         self.workers = workers
+        self._inherited = inherited
         self._pool: ProcessPoolExecutor | None = None
         # Pipe from owner to workers: end of file means that the owner has ended; a byte means that a worker must stop.
         self._alive: tuple[int, int] | None = None
@@ -120,7 +137,7 @@ class Processes:
             workers,
             mp_context=get_context("fork" if forks else None),
             initializer=_begin,
-            initargs=(self._alive if forks else None,),
+            initargs=(self._alive if forks else None, self._inherited and self._inherited.value),
         )
 
     def _stop(self) -> None:
@@ -140,7 +157,8 @@ def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _begin(alive: tuple[int, int] | None) -> None:
+def _begin(alive: tuple[int, int] | None, inherited: object) -> None:
+    Inherited.in_this_process = Inherited(inherited)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _refuse)
     if alive is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -70,13 +70,11 @@ class Work(Generic[Report]):
 
     def of_table(self, table_files: TableFiles | None) -> Work[Report]:
         """Return the same work on files of a table."""
+        if table_files is self.table_files:
+            return self
         work = copy(self)
         work.table_files = table_files
         return work
-
-    def only(self, paths: Collection[str]) -> Work[Report]:
-        """Return the same work with what it needs for these files alone, to send it to another process."""
-        return self if self.table_files is None else self.of_table(self.table_files.only(paths))
 
     @property
     def row(self) -> Any:

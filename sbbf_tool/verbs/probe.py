@@ -5,10 +5,11 @@ chunk without a filter, its dictionary if that is small and holds all values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.errors import NoColumnError, UsageError
-from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
+from sbbf_tool.file.bitmaps import bitmap_of, count_bits, is_set, positions, unite
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, narrow
@@ -134,22 +135,27 @@ def _ask(
 
 def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
     """Return the values that a filter or a dictionary may hold, and those that only statistics can judge, if they do not exclude them."""
-    bitmaps, numbers = [each.answers.values for each in answers], [each.row_group for each in answers]
-    alone: dict[int, list[Hit]] = {}
+    bitmaps = [(each.row_group, each.answers.values) for each in answers]
+    alone: dict[int, list[tuple[object, ...]]] = {}
     for place, (at, literal) in enumerate(question.verdicts):
         row_groups: dict[tuple[str, str | None], list[int]] = {}
         for each in answers:
             verdict = each.verdicts[place]
             if not verdict.is_absent:
                 row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
-        alone[at] = [Hit(literal.text, tuple(group), answer, reason, at) for (answer, reason), group in row_groups.items()]
-    united = unite([*bitmaps, bitmap_of(at for at, hits in alone.items() if hits)])
+        alone[at] = [(literal.text, tuple(group), answer, reason, at) for (answer, reason), group in row_groups.items()]
+    united = unite([*(bitmap for _, bitmap in bitmaps), bitmap_of(at for at, hits in alone.items() if hits)])
 
-    def make() -> Iterator[Hit]:
-        for at, places in iterate([*bitmaps, united]):
-            yield from alone.get(at) or (Hit(question.text(at), tuple(numbers[place] for place in places[:-1]), position=at),)
+    def rows() -> Iterator[tuple[object, ...]]:
+        for at in positions(united):
+            yield from alone.get(at) or (
+                (question.text(at), tuple(number for number, bitmap in bitmaps if is_set(bitmap, at)), MAYBE, None, at),
+            )
 
-    return tuple(make()) if len(question) <= MANY_VALUES else LongSequence(make, count_bits(united))
+    if len(question) <= MANY_VALUES:
+        return tuple(starmap(Hit, rows()))
+    count = count_bits(united)
+    return LongSequence(Hit, rows, count) if count > MANY_VALUES else LongSequence.of(Hit, rows())
 
 
 def _find_undecided(question: Question, answers: Sequence[RowGroupAnswers]) -> tuple[InconclusiveRowGroups, ...]:
