@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.formats import TABLE, Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
@@ -23,12 +24,13 @@ from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import blocks_of
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
-from sbbf_tool.reports.probe import MANY_VALUES, LongSequence
+from sbbf_tool.reports.probe import MANY_VALUES, LongSequence, ProbeReport, RowsReport
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.probe import ProbeReport, UnfitValue
+    from sbbf_tool.reports.probe import UnfitValue
     from sbbf_tool.verbs.explain import ExplainReport
+    from sbbf_tool.verbs.probe import Probe
 
 MAYBE, ABSENT = 0, 1
 
@@ -37,6 +39,8 @@ MAX_VALUES = 1_000_000
 
 
 _COLUMNS = (Heading("value", NAME), Heading("row group", COUNT), Heading("answer", WORD), Heading("reason", SENTENCE))
+
+_ROW_COLUMNS = (Heading("row group", COUNT), Heading("row", COUNT), Heading("value", NAME))
 
 _VALUE_MARK = "\0"
 """Marks an argument as a value that click must not parse as an option; no argument contains it."""
@@ -50,8 +54,12 @@ class NegativeValues(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
         numbers = {spelling for option in self.params if option.type in (click.INT, click.FLOAT) for spelling in option.opts}
+        # With --names, -0 is the option.
+        options = {"-0"} if "--names" in args[:end_of_options] else set()
         marked_args = [
-            _VALUE_MARK + arg if (self._NEGATIVE.match(arg) and previous not in numbers) or (arg == "-" and at > end_of_options) else arg
+            _VALUE_MARK + arg
+            if (self._NEGATIVE.match(arg) and previous not in numbers and arg not in options) or (arg == "-" and at > end_of_options)
+            else arg
             for at, (previous, arg) in enumerate(zip(["", *args], args, strict=False))
         ]
         remaining_args = super().parse_args(ctx, marked_args)
@@ -79,6 +87,10 @@ def unmark(argument: str) -> str:
     help="Query filters that follow this draft of the format too; without the option, such filters give no answer.",
 )
 @click.option("--filters-only", is_flag=True, help="Query filters alone, not min, max, null counts and dictionaries.")
+@click.option("--confirm", is_flag=True, help="Read the column where values may be, and answer present or absent, which is certain.")
+@click.option("--rows", is_flag=True, help="List the file, row group, row number and value of each row that has a value.")
+@click.option("--names", is_flag=True, help="Print only the names of the files that may hold a value, one per line.")
+@click.option("-0", "--null-separated", "ends_with_nul", is_flag=True, help="With --names: end each name with a NUL, not a line break.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
 @strict_option
 @output_options()
@@ -91,6 +103,10 @@ def command(
     ask_null: bool,
     dialect: str | None,
     filters_only: bool,
+    confirm: bool,
+    rows: bool,
+    names: bool,
+    ends_with_nul: bool,
     stats: bool,
     strict: bool,
     outputs: Outputs,
@@ -103,6 +119,8 @@ def command(
     --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files.
     For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
 
+    With --confirm, the answers are certain. --names writes a list for other programs: `sbbf probe lake user_id 42 --confirm --names`.
+
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
     # Only as an argument does `-` stand for standard input.
@@ -113,8 +131,12 @@ def command(
     files, column, values = split_arguments(files, column, named_values)
     files.ensure_single_reader(values_file, *values)
     all_values = collect_values(values, values_file, ask_null)
-    view = _ProbeView(files, column, len(all_values), values_file)
-    work = Work(Probe(column, all_values, dialect, filters_only), keys=files.keys, strict=files.is_strict(strict))
+    verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows)
+    if names and (rows or outputs.formats != {TABLE}):
+        raise click.UsageError("--names prints only names: leave out --rows and --format")
+    end_of_name = (b"\0" if ends_with_nul else b"\n") if names else None
+    view = (_RowsView if rows else _ProbeView)(files, verb, values_file, end_of_name)
+    work = Work(verb, keys=files.keys, strict=files.is_strict(strict))
     code = report_files(files, work, view, outputs, (column,))
     if stats:
         view.show_stats()
@@ -193,12 +215,14 @@ class _ProbeView(View["ProbeReport"]):
     schema = "probe"
     lists_answers = True
 
-    def __init__(self, files: Files, column: str, values: int, values_file: str | None) -> None:
+    def __init__(self, files: Files, verb: Probe, values_file: str | None, end_of_name: bytes | None) -> None:
         super().__init__()
         self._is_single = files.file is not None
         self._is_empty_table = files.is_empty_table
-        self._column, self._values = column, values
+        self._column, self._values, self._confirms = verb.column, len(cast("Sequence[object]", verb.values)), verb.confirm
         self._values_file = values_file
+        self._end_of_name = end_of_name
+        """What ends each name, if only names are printed."""
         self._values_with_hits: set[str] = set()
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
@@ -230,13 +254,17 @@ class _ProbeView(View["ProbeReport"]):
         complain(f"read {self._counts['bytes_read']:,} bytes of {format_count(self._counts['files'], 'file')}{requests}", kind="note")
 
     def show(self, page: Page, report: ProbeReport) -> None:
+        if self._end_of_name is not None:
+            self._print_name(report)
+            return
         page.say(f"{report.file}: column {report.column}, {report.type}")
-        if report.num_values > MANY_VALUES:
+        if report.num_values > MANY_VALUES or self._confirms:
             page.say_all(_describe(report, ""))
             count = len(report.hits)
             ending = "; the row groups without an answer may hold any of them"
             ending = ending if report.inconclusive else f", {report.num_values - count:,} are absent"
-            page.say(f"{format_count(report.num_values, 'value')}: {count:,} may be in the file{ending}")
+            where = "are in the file" if self._confirms else "may be in the file"
+            page.say(f"{format_count(report.num_values, 'value')}: {count:,} {where}{ending}")
             return
         page.table(
             _COLUMNS,
@@ -248,25 +276,38 @@ class _ProbeView(View["ProbeReport"]):
             matters=lambda row: row[-2] != "absent",
         )
 
+    def _print_name(self, report: ProbeReport) -> None:
+        """Print the name of a file that may hold a value. Raises UsageError for a name that would be two lines."""
+        if report.is_absent:
+            return
+        name = os.fsencode(report.file)
+        if self._end_of_name == b"\n" and (b"\n" in name or b"\r" in name):
+            raise UsageError("its name has a line break", file=report.file, hint="end names with -0")
+        sys.stdout.buffer.write(name + (self._end_of_name or b""))
+
     def show_line(self, page: Page, report: ProbeReport) -> None:
-        if not _has_no_filter(report):
+        if self._end_of_name is not None:
+            self._print_name(report)
+        elif not _has_no_filter(report):
             page.say_all(_describe(report, f"{report.file}: "))
 
     def show_end(self, page: Page, files: str) -> None:
-        counts = self._counts
+        if self._end_of_name is not None:
+            return
+        counts, hold = self._counts, "hold" if self._confirms else "may hold"
         values, total = format_count(self._values, "value"), format_count(counts["files"], "file")
         if counts["without_filter"]:
             has = "has" if counts["without_filter"] == 1 else "have"
             page.say(f"any of the values: {format_count(counts['without_filter'], 'file')} {has} no filter for {self._column}")
         answers = []
         if hits := counts["files"] - counts["inconclusive"] - counts["absent"]:
-            answers.append(f"{format_count(hits, 'file')} may hold {len(self._values_with_hits):,} of the values")
+            answers.append(f"{format_count(hits, 'file')} {hold} {len(self._values_with_hits):,} of the values")
         if counts["inconclusive"]:
             answers.append(f"{format_count(counts['inconclusive'], 'file')} may hold any of them, because filters gave no answer")
         if answers and counts["absent"]:
             answers.append(f"{format_count(counts['absent'], 'file')} cannot hold any of them")
         elif not answers and counts["without_column"] < counts["files"]:
-            answers.append("filters exclude all of them")
+            answers.append("none of them is there" if self._confirms else "all of them are excluded")
         elif not answers:
             answers.append("none of them is in the files")
         for count, noun, what in (
@@ -291,6 +332,23 @@ class _ProbeView(View["ProbeReport"]):
         }
 
 
+class _RowsView(_ProbeView):
+    """Table of the rows that have the values."""
+
+    row = Row[RowsReport]
+
+    def prepare(self, report: ProbeReport) -> ProbeReport:
+        return RowsReport(**vars(report))
+
+    def show(self, page: Page, report: ProbeReport) -> None:
+        page.table(_ROW_COLUMNS, [(row.row_group, row.row, render.value(row.value)) for row in report.rows])
+        page.say_all(_describe(replace(report, hits=()), f"{report.file}: "))
+
+    def show_line(self, page: Page, report: ProbeReport) -> None:
+        page.say_all(f"{report.file}: row group {row.row_group}, row {row.row:,}: {render.value(row.value)}" for row in report.rows)
+        page.say_all(_describe(replace(report, hits=()), f"{report.file}: "))
+
+
 def _has_no_filter(report: ProbeReport) -> bool:
     """Return whether no row group of a file has a filter, so that it may hold any of the values."""
     return any(len(each.row_groups) == report.row_groups and each.answer == "no filter" for each in report.inconclusive)
@@ -304,10 +362,13 @@ def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
 
 def _describe(report: ProbeReport, start: str) -> Iterator[str]:
     """Yield a line for each value that the file may hold, and for the row groups that may hold any of them."""
-    yield from (f"{start}{render.value(value)}: {format_row_groups(row_groups)}" for value, row_groups, *_ in _rows_of(report))
+    for value, row_groups, _, _, count, _ in _rows_of(report):
+        times = f" ({format_count(count, 'row')})" if count is not None else ""
+        yield f"{start}{render.value(value)}: {format_row_groups(row_groups)}{times}"
     for each in report.inconclusive:
         reason = f"{each.answer}: {each.reason}" if each.reason else each.answer
-        yield f"{start}any of the values: {format_row_groups(each.row_groups)} ({reason})"
+        values = "any of the values" if each.values is None else ", ".join(map(render.value, each.values))
+        yield f"{start}{values}: {format_row_groups(each.row_groups)} ({reason})"
 
 
 def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> Sequence[str | None]:

@@ -136,7 +136,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
     named_columns, code = NamedColumns(columns), 0
     error: BaseException | None = None
     last_path: str | None = None
-    run = Run(view, work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
+    run = Run(view, view.row or work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
     with outputs.open(run) as sinks, limit_complaints(files.most_files):
 
         def take(raw_row: Row[Any]) -> None:

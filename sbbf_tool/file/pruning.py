@@ -18,7 +18,7 @@ from sbbf_tool.file.filter_answers import Answers, by_filter, expect_filters
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Part, Question
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.literals import format_plain
+from sbbf_tool.parquet.literals import BOOLEAN_FORMS, format_plain
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal
 from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
 from sbbf_tool.reports.probe import RowGroupAnswer
@@ -32,7 +32,6 @@ _ONLY_NULLS = "all its values are null"
 _MAX_CHARACTERS = 40
 _SMALL_DICTIONARY = 1 << 20
 """Bytes of a dictionary page, compressed, that is read to exclude values. Writers begin other pages beyond about as many."""
-_BOOLEANS = {"true": b"\1", "false": b"\0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def _answer_alone(file: ParquetFile, row_group: int, question: Question, literal
         return RowGroupAnswer(row_group, *_of_null(file, row_group, column))
     if meta.has_only_nulls:
         return RowGroupAnswer(row_group, ABSENT, _ONLY_NULLS)
-    limits, plain = bounds(file.footer, row_group, column), _BOOLEANS.get(literal.text.lower())
+    limits, plain = bounds(file.footer, row_group, column), BOOLEAN_FORMS.get(literal.text.lower())
     if column.physical == "BOOLEAN" and plain is not None and limits is not None:
         return RowGroupAnswer(row_group, MAYBE if limits.low <= key_of(column, plain) <= limits.high else ABSENT)
     return RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
@@ -204,7 +203,7 @@ def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[st
 
 
 def _format(column: Column, plain: bytes) -> str:
-    text = next((name for name, form in _BOOLEANS.items() if form == plain), "") if column.physical == "BOOLEAN" else ""
+    text = next((name for name, form in BOOLEAN_FORMS.items() if form == plain), "") if column.physical == "BOOLEAN" else ""
     text = text or format_plain(column, plain)
     return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from itertools import islice, starmap
@@ -74,6 +74,7 @@ class Question:
         """The first values that the column cannot hold."""
         self.is_strict = True
         """Whether there are no other files."""
+        self._forms: dict[int, Mapping[int, bytes]] = {}
         if query_literals is not None:
             self.literals = query_literals
 
@@ -97,6 +98,15 @@ class Question:
         for place, owner in enumerate(self.row.owners):
             places[owner].append(place)
         return places
+
+    def forms(self, position: int) -> Mapping[int, bytes]:
+        """Return the plain bytes by which the column stores a value, by their hashes."""
+        forms = self._forms.get(position)
+        if forms is None:
+            row = _Row(hashing, is_strict=self.is_strict)
+            literal = self.row.special.get(position) or row.parse(self.column, position, self.values[position])
+            forms = self._forms[position] = {hashing.hash_value(form): form for form in literal.forms}
+        return forms
 
     def is_in(self, part: Part, position: int) -> bool:
         """Return whether a form of a value is in a part."""

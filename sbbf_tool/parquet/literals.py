@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 _SHOWN_CHARACTERS = 60
+BOOLEAN_FORMS = {"true": b"\1", "false": b"\0"}
+"""Each BOOLEAN in one byte, by its text in lower case."""
 
 _BY_PHYSICAL = {
     "INT32": INTEGERS,

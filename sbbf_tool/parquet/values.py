@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +40,12 @@ _ROWS_OF_A_GLANCE = 256
 class PlainValues:
     """A run of non-null values of a column; `len` returns their number. A BOOLEAN value takes one byte, as arrow-rs hashes it."""
 
-    def __init__(self, column: Column, array: pa.Array, *, normalised_intervals: bool = False) -> None:
+    def __init__(
+        self, column: Column, array: pa.Array, rows: NDArray[np.int64] | None = None, *, normalised_intervals: bool = False
+    ) -> None:
         self.column = column
+        self.rows = rows
+        """Number of the row of each value in its row group, if they were asked for."""
         self._width = 1 if column.physical == "BOOLEAN" else column.width
         self._array = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
         self._normalised_intervals = normalised_intervals
@@ -58,7 +62,8 @@ class PlainValues:
 
     def after(self, position: int) -> PlainValues:
         """Return the values from this position on."""
-        return PlainValues(self.column, self._array.slice(position), normalised_intervals=self._normalised_intervals)
+        rows = None if self.rows is None else self.rows[position:]
+        return PlainValues(self.column, self._array.slice(position), rows, normalised_intervals=self._normalised_intervals)
 
     def hashes(self, hasher: ValueHasher = hashing) -> memoryview:
         """Hash every value, in order, with XXH64 as the format requires, unless `hasher` is that of a draft."""
@@ -123,9 +128,16 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
 
 
 def read_chunk(
-    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, pages: ChunkPages | None = None
+    open_file: Callable[[], pa.NativeFile],
+    footer: Footer,
+    row_group: int,
+    column: Column,
+    pages: ChunkPages | None = None,
+    *,
+    with_rows: bool = False,
 ) -> Generator[PlainValues, None, None]:
-    """Read all non-null values of a column chunk, batch by batch. Raises UnreadableError if its pages cannot be decoded.
+    """Read all non-null values of a column chunk, batch by batch, with the rows that have them if `with_rows`. Raises UnreadableError if
+    its pages cannot be decoded.
 
     `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. The metadata of `pages` have the
     offsets of the stream, if they differ from those in the footer. Pages that pyarrow does not decode are rewritten (`rewritten_pages`).
@@ -135,7 +147,7 @@ def read_chunk(
     num_read = 0
     try:
         meta = footer.chunk(row_group, column.index) if pages is None else pages.meta
-        for values in _decode(open_file, footer, row_group, column, meta):
+        for values in _decode(open_file, footer, row_group, column, meta, with_rows=with_rows):
             num_read += len(values)
             yield values
         return
@@ -145,7 +157,7 @@ def read_chunk(
         problem = error.at(place=place)
     try:
         rewritten = RewrittenPages(pages, column)
-        for values in _decode(rewritten.open_arrow, footer, row_group, column, rewritten.meta):
+        for values in _decode(rewritten.open_arrow, footer, row_group, column, rewritten.meta, with_rows=with_rows):
             num_again = min(num_read, len(values))
             num_read -= num_again
             if num_again < len(values):
@@ -155,8 +167,12 @@ def read_chunk(
         raise problem if error.__cause__ is not None else error.at(place=place) from problem
 
 
+_Leaves: TypeAlias = "tuple[pa.Array, NDArray[np.int64] | None]"
+"""Non-null values, and the number of the row of each."""
+
+
 def _decode(
-    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData
+    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData, *, with_rows: bool
 ) -> Iterator[PlainValues]:
     group = footer.row_group(row_group)
     if not group.num_rows:
@@ -165,9 +181,10 @@ def _decode(
     normalised = equals.has_interval_mark(footer, column)
     try:
         with ErrorPlace(None, place), open_file() as stream:
-            chunk = _Chunk(stream, pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta))))
-            for array in _read_arrays(chunk, column, meta, group.num_rows):
-                yield PlainValues(column, array, normalised_intervals=normalised)
+            metadata = pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta)))
+            chunk = _Chunk(stream, metadata, with_rows=with_rows)
+            for array, rows in _read_arrays(chunk, column, meta, group.num_rows):
+                yield PlainValues(column, array, rows, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         # Damaged pages raise any of these; pyarrow also raises the last two if it was built without the codec or the encoding.
         reason = " ".join(str(error).split())
@@ -179,7 +196,7 @@ def _decode(
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
 
-def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: int) -> Iterator[pa.Array]:
+def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: int) -> Iterator[_Leaves]:
     """Read all non-null values of a chunk of `num_rows` rows, as arrays of a suitable size."""
 
     def pages() -> Iterator[StoredPage]:
@@ -192,7 +209,7 @@ def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: 
         if first is None:
             return
         header = next(pages()).header.dictionary_page_header
-        if header is not None and len(first.dictionary) == header.num_values:
+        if header is not None and len(first[0].dictionary) == header.num_values:
             yield from _within_dictionary(chain([first], arrays))
             return
         # pyarrow removes repeated entries from the dictionary, but not from the indices, which then mean other values. DuckDB 2.0.1
@@ -202,27 +219,28 @@ def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: 
     yield from _merge_arrays(chunk.leaves(plan.rows, as_dictionary=False))
 
 
-def _within_dictionary(arrays: Iterable[pa.Array]) -> Iterator[pa.Array]:
+def _within_dictionary(arrays: Iterable[_Leaves]) -> Iterator[_Leaves]:
     """Validate the arrays, since pyarrow decodes an index past the end of the dictionary without an error."""
-    for array in arrays:
+    for array, rows in arrays:
         array.validate(full=True)
-        yield array
+        yield array, rows
 
 
 class _Chunk:
     """One column chunk for pyarrow: a stream, and metadata that contain no other chunk."""
 
-    def __init__(self, stream: pa.NativeFile, metadata: pq.FileMetaData) -> None:
+    def __init__(self, stream: pa.NativeFile, metadata: pq.FileMetaData, *, with_rows: bool = False) -> None:
         self._stream = stream
         self._metadata = metadata
+        self._with_rows = with_rows
         self.num_decoded_rows = 0
 
     def read(self, offset: int, length: int) -> bytes:
         data: bytes = self._stream.read_at(length, offset)
         return data
 
-    def leaves(self, rows: int, *, as_dictionary: bool) -> Iterator[pa.Array]:
-        """Iterate over the non-null leaf values, `rows` rows per array; no array is empty."""
+    def leaves(self, batch_rows: int, *, as_dictionary: bool) -> Iterator[_Leaves]:
+        """Iterate over the non-null leaf values, `batch_rows` rows per array; no array is empty."""
         reader = pq.ParquetFile(
             self._stream,
             metadata=self._metadata,
@@ -230,45 +248,59 @@ class _Chunk:
             buffer_size=STREAM_BUFFER_BYTES,
             pre_buffer=False,
         )
-        for batch in reader.iter_batches(rows, use_threads=False):
+        for batch in reader.iter_batches(batch_rows, use_threads=False):
+            rows: NDArray[np.int64] | None = (
+                np.arange(self.num_decoded_rows, self.num_decoded_rows + len(batch)) if self._with_rows else None
+            )
             self.num_decoded_rows += len(batch)
-            array = _leaves(batch.column(0))
+            array, rows = _leaves(batch.column(0), rows)
             if len(array):
-                yield array
+                yield array, rows
 
     def longest_in_dictionary(self) -> int:
         """Return the bytes of the longest value in the dictionary page, provided that the first data page refers to it."""
         first = next(_Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None)
         if first is None:
             return 0
-        _, offsets, _ = _variable(first.dictionary)
+        _, offsets, _ = _variable(first[0].dictionary)
         return int(np.diff(np.frombuffer(offsets, np.int32)).max())
 
 
-def _merge_arrays(arrays: Iterator[pa.Array]) -> Iterator[pa.Array]:
+def _merge_arrays(arrays: Iterator[_Leaves]) -> Iterator[_Leaves]:
     """Merge the values into fewer arrays. If rows might be long but are not, each array has only a few values, and hashing it would take
     longer than decoding it.
     """
-    arrays_to_merge: list[pa.Array] = []
+    to_merge: list[_Leaves] = []
     size = 0
-    for array in arrays:
-        arrays_to_merge.append(array)
-        size += array.nbytes
+    for leaves in arrays:
+        to_merge.append(leaves)
+        size += leaves[0].nbytes
         if size >= FEWEST_BYTES:
-            yield pa.concat_arrays(arrays_to_merge) if len(arrays_to_merge) > 1 else array
-            arrays_to_merge, size = [], 0
-    if arrays_to_merge:
-        yield pa.concat_arrays(arrays_to_merge)
+            yield _merge(to_merge)
+            to_merge, size = [], 0
+    if to_merge:
+        yield _merge(to_merge)
 
 
-def _leaves(array: pa.Array) -> pa.Array:
-    """Return the leaf values below lists and structs, without nulls.
+def _merge(leaves: list[_Leaves]) -> _Leaves:
+    if len(leaves) == 1:
+        return leaves[0]
+    rows = [rows for _, rows in leaves if rows is not None]
+    return pa.concat_arrays([array for array, _ in leaves]), np.concatenate(rows) if rows else None
+
+
+def _leaves(array: pa.Array, rows: NDArray[np.int64] | None) -> _Leaves:
+    """Return the leaf values below lists and structs, without nulls, and their rows.
 
     A required leaf has no nulls of its own, but the struct around it may be null, which `flatten` handles.
     """
     while pa.types.is_nested(array.type):
+        if rows is not None and not pa.types.is_struct(array.type):
+            rows = rows.repeat(np.asarray(array.value_lengths().fill_null(0)))
         array = array.flatten()[0] if pa.types.is_struct(array.type) else array.flatten()
-    return array.drop_null() if array.null_count else array
+    if not array.null_count:
+        return array, rows
+    return array.drop_null(), None if rows is None else rows[np.asarray(array.is_valid())]
 
 
 def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMetaData) -> bytes:

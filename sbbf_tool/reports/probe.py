@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import starmap
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
-ABSENT, MAYBE, CANNOT_SAY, NO_FILTER = "absent", "maybe", "cannot say", "no filter"
+ABSENT, MAYBE, PRESENT, CANNOT_SAY, NO_FILTER = "absent", "maybe", "present", "cannot say", "no filter"
 
 MANY_VALUES = 1000
 """For more values than this, hits are made when they are looked at."""
@@ -70,8 +70,10 @@ class Hit:
     value: str
     row_groups: tuple[int, ...]
     answer: str = MAYBE
-    """`maybe`, or `cannot say` of a value that filters cannot answer for."""
+    """`maybe`; `present` if the column was read; or `cannot say` of a value that filters cannot answer for."""
     reason: str | None = None
+    count: int | None = None
+    """Number of times that the value is in the row groups, if it is `present`."""
     position: int = field(default=0, compare=False, metadata={"local": True})
     """Position among the values, from 0."""
 
@@ -117,6 +119,16 @@ class LongSequence(Sequence[Item]):
 
 
 @dataclass(frozen=True)
+class FoundRow:
+    """A row that has a value."""
+
+    row_group: int
+    row: int
+    """Number of the row in the file, from 0."""
+    value: str
+
+
+@dataclass(frozen=True)
 class InconclusiveRowGroups:
     """Row groups that may hold values about which nothing was queried that could exclude them: `no filter`, or `cannot say` and why."""
 
@@ -142,8 +154,8 @@ class ProbeAnswer:
 
 @dataclass(frozen=True, repr=False)
 class ProbeReport(Tabular):
-    _row = ProbeAnswer
-    _first = ("file", "column")
+    _row: ClassVar[type | None] = ProbeAnswer
+    _first: ClassVar[tuple[str, ...]] = ("file", "column")
 
     file: str
     column: str
@@ -167,6 +179,8 @@ class ProbeReport(Tabular):
     """The values, at most 1,000, that the column cannot hold."""
     warnings: tuple[str, ...] = ()
     """What may be meant otherwise than it was queried, such as bytes in another notation."""
+    rows: Sequence[FoundRow] = ()
+    """The rows that have the values, in order, if they were asked for."""
     notes: tuple[str, ...] = ()
     """How values were read, such as `read as UTC`."""
     queried: Sequence[QueriedValue] = field(default=(), repr=False, compare=False, metadata={"local": True})
@@ -214,3 +228,14 @@ class ProbeReport(Tabular):
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"
+
+
+@dataclass(frozen=True, repr=False)
+class RowsReport(ProbeReport):
+    """The same report as a table of the rows that have the values."""
+
+    _row: ClassVar[type | None] = FoundRow
+    _first: ClassVar[tuple[str, ...]] = ("file",)
+
+    def _rows(self) -> Iterable[object]:
+        return self.rows

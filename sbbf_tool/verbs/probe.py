@@ -4,25 +4,42 @@ chunk without a filter, its dictionary if that is small and holds all values.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import starmap
+from dataclasses import replace
+from heapq import merge
+from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Unpack
 
-from sbbf_tool.errors import NoColumnError, UsageError
+from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.bitmaps import bitmap_of, count_bits, is_set, positions, unite
+from sbbf_tool.file.doubts import doubt_of_chunk
+from sbbf_tool.file.filter_answers import Answers
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, narrow
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
-from sbbf_tool.parquet.notation import CANNOT_SAY, MAYBE
+from sbbf_tool.parquet import equals
+from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.probe import MANY_VALUES, Hit, InconclusiveRowGroups, LongSequence, ProbeReport, QueriedValue
+from sbbf_tool.reports.probe import (
+    MANY_VALUES,
+    PRESENT,
+    FoundRow,
+    Hit,
+    InconclusiveRowGroups,
+    LongSequence,
+    ProbeReport,
+    QueriedValue,
+    RowGroupAnswer,
+)
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
+    from sbbf_tool.file.confirm import Found
     from sbbf_tool.file.question import Question
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.verbs.verb import ReadOptions
@@ -53,6 +70,8 @@ class Probe(ReadingVerb[ProbeReport]):
     values: object = opt("The values to look for", convert=values_of)
     dialect: str | None = opt("Query filters of this draft of the format too", default=None)
     filters_only: bool = opt("Query filters alone, not min, max, null counts and dictionaries", default=False)
+    confirm: bool = opt("Read the column where values may be, and answer `present` or `absent`", default=False)
+    rows: bool = opt("List the rows that have the values; this confirms them", default=False)
     compares: Callable[[Column], Compared] | None = opt("What decides which values can be compared with a column", default=None)
 
     def ensure_valid(self) -> None:
@@ -79,7 +98,11 @@ class Probe(ReadingVerb[ProbeReport]):
         unreadable: list[str] = []
         numbers = range(file.footer.num_row_groups)
         answers = list(narrow(file, question, numbers, unreadable, dialect=draft, filters_only=self.filters_only))
-        hits, inconclusive = _find_hits(question, answers), _find_undecided(question, answers)
+        rows: Sequence[FoundRow] = ()
+        if self.confirm or self.rows:
+            hits, inconclusive, rows = _confirm(file, question, answers, unreadable, with_rows=self.rows)
+        else:
+            hits, inconclusive = _find_hits(question, answers), _find_undecided(question, answers)
         if others and numbers and len(question):
             hits = (*hits, *(Hit(_text_of(value), tuple(numbers), CANNOT_SAY, _OTHER_TYPE) for value in others))
         elif others and numbers:
@@ -95,6 +118,7 @@ class Probe(ReadingVerb[ProbeReport]):
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
+            rows=rows,
             named_columns=(NamedColumn(column, leaf.type_name),),
             unfit=question.unfit,
             warnings=question.warnings(file.footer),
@@ -110,10 +134,12 @@ def probe(
     *,
     dialect: str | None = None,
     filters_only: bool = False,
+    confirm: bool = False,
+    rows: bool = False,
     **options: Unpack[ReadOptions],
 ) -> ProbeReport:
     """Find the row groups of one file that may hold the values; see `Probe`, and `ReadingVerb` for the options."""
-    return Probe(column, values, dialect, filters_only)(path, **options)
+    return Probe(column, values, dialect, filters_only, confirm, rows)(path, **options)
 
 
 def _ask(
@@ -143,13 +169,13 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
             verdict = each.verdicts[place]
             if not verdict.is_absent:
                 row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
-        alone[at] = [(literal.text, tuple(group), answer, reason, at) for (answer, reason), group in row_groups.items()]
+        alone[at] = [(literal.text, tuple(group), answer, reason, None, at) for (answer, reason), group in row_groups.items()]
     united = unite([*(bitmap for _, bitmap in bitmaps), bitmap_of(at for at, hits in alone.items() if hits)])
 
     def rows() -> Iterator[tuple[object, ...]]:
         for at in positions(united):
             yield from alone.get(at) or (
-                (question.text(at), tuple(number for number, bitmap in bitmaps if is_set(bitmap, at)), MAYBE, None, at),
+                (question.text(at), tuple(number for number, bitmap in bitmaps if is_set(bitmap, at)), MAYBE, None, None, at),
             )
 
     if len(question) <= MANY_VALUES:
@@ -173,6 +199,53 @@ def _find_undecided(question: Question, answers: Sequence[RowGroupAnswers]) -> t
     )
 
 
+def _confirm(
+    file: ParquetFile, question: Question, answers: Sequence[RowGroupAnswers], unreadable: list[str], *, with_rows: bool
+) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[FoundRow]]:
+    """Read the column of the row groups that may hold values: return the values that are there, and what reading cannot show."""
+    from sbbf_tool.file.confirm import can_confirm, find_values
+
+    row_groups, counts, open_answers = dict[int, list[int]](), Counter[int](), list[RowGroupAnswers]()
+    inconclusive: list[InconclusiveRowGroups] = []
+    found_rows: list[tuple[int, list[Found]]] = []
+    uncertain = equals.uncertainty(file.footer, question.column)
+    for each in answers:
+        if each.is_absent:
+            continue
+        if doubt_of_chunk(file, each.row_group, question.column, question.values):
+            open_answers.append(each)
+            continue
+        try:
+            found = find_values(file, question, each)
+        except AuthenticationError:
+            raise
+        except UnreadableError as error:
+            unreadable.append(f"{error.place}: {error.message}" if error.place else error.message)
+            inconclusive.append(InconclusiveRowGroups((each.row_group,), CANNOT_SAY, f"its values are unreadable: {error.message}"))
+            continue
+        for position, rows in found:
+            row_groups.setdefault(position, []).append(each.row_group)
+            counts[position] += len(rows)
+        if with_rows:
+            found_rows.append((each.row_group, found))
+        verdicts = [
+            RowGroupAnswer(each.row_group, ABSENT) if can_confirm(question, at) else verdict
+            for (at, _), verdict in zip(question.verdicts, each.verdicts, strict=True)
+        ]
+        open_answers.append(replace(each, answers=Answers(b"", CANNOT_SAY, uncertain) if uncertain else Answers(), verdicts=verdicts))
+    present = (Hit(question.text(at), tuple(row_groups[at]), PRESENT, None, counts[at], at) for at in sorted(row_groups))
+
+    def list_rows() -> Iterator[tuple[int, int, str]]:
+        for row_group, found in found_rows:
+            first = sum(file.footer.num_rows(number) or 0 for number in range(row_group))
+            for row, at in merge(*(zip(rows, repeat(position)) for position, rows in found)):
+                yield row_group, first + row, question.text(at)
+
+    listed = LongSequence(FoundRow, list_rows, counts.total() if with_rows else 0)
+    others = _find_hits(question, open_answers), _find_undecided(question, open_answers)
+    return (*present, *others[0]), (*inconclusive, *others[1]), listed if len(listed) > MANY_VALUES else tuple(listed)
+
+
 def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ProbeReport:
     """Return the report for a column that the file lacks."""
     numbers = tuple(range(file.footer.num_row_groups))
@@ -184,7 +257,9 @@ def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnErr
         num_values=len(values),
         row_groups=len(numbers),
         hits=tuple(
-            Hit(text, numbers, MAYBE, missing.reason, at) for at, (text, answer) in enumerate(answers) if answer == MAYBE and numbers
+            Hit(text, numbers, MAYBE, missing.reason, position=at)
+            for at, (text, answer) in enumerate(answers)
+            if answer == MAYBE and numbers
         ),
         inconclusive=() if missing.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, missing.reason),),
         bytes_read=file.source.bytes_read,

@@ -95,6 +95,8 @@ class View(ABC, Generic[Report]):
     """Set if the command changes files in place."""
     commits: Commits | None = None
     """Set if the command changes a table."""
+    row: type | None = None
+    """Type of the rows of files, if it is not that of the work."""
     failures = 0
     """Number of files that failed or were refused, set before `show_end`."""
     links = 0

@@ -1,0 +1,97 @@
+"""Which of the values that a row group may hold are there: its column is read, and values are compared by their plain bytes.
+
+Most chunks are settled by the hashes of their pages, without decoding; the others are decoded with the row of each value.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from sbbf_tool.file.bitmaps import positions
+from sbbf_tool.file.chunk_hashes import StoredValues
+from sbbf_tool.parquet.literals import BOOLEAN_FORMS
+from sbbf_tool.parquet.notation import MAYBE
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.file.pruning import RowGroupAnswers
+    from sbbf_tool.file.question import Question
+
+
+class Found(NamedTuple):
+    """A value in a row group."""
+
+    position: int
+    """Position among the values of the question."""
+    rows: array[int]
+    """Number in the row group, from 0, of the row of each such value; a list may hold the value more than once."""
+
+
+def can_confirm(question: Question, position: int) -> bool:
+    """Return whether reading the column shows where a value is that no filter can judge."""
+    literal = question.row.special[position]
+    if literal.is_null:
+        return not question.column.max_repetition
+    return literal.verdict == MAYBE or (literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN")
+
+
+def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[Found]:
+    """Find the values that a row group may hold in its pages. Raises UnreadableError and RefusedError if its pages cannot be read."""
+    candidates: dict[int, set[int]] = {}
+    if answers.is_undecided:
+        for h, position in zip(*question.hashes_in(answers.part), strict=True):
+            candidates.setdefault(h, set()).add(position)
+    else:
+        for position in positions(answers.answers.values):
+            for h in question.forms(position):
+                candidates.setdefault(h, set()).add(position)
+    alone = [
+        at
+        for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True)
+        if not verdict.is_absent and can_confirm(question, at)
+    ]
+    row_group = answers.row_group
+    values = StoredValues(file, (row_group, question.column.index))
+    if not alone and all(map(candidates.keys().isdisjoint, values.hashes())):
+        return []
+    found: dict[int, array[int]] = {}
+    for position, row in _search(file, question, row_group, candidates, alone):
+        found.setdefault(position, array("Q")).append(row)
+    return [Found(position, rows) for position, rows in sorted(found.items())]
+
+
+def _search(
+    file: ParquetFile, question: Question, row_group: int, candidates: dict[int, set[int]], alone: list[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the position of each value, and each row that has it."""
+    import numpy as np
+
+    from sbbf_tool.parquet.values import read_chunk
+
+    special = {at: question.row.special[at] for at in alone}
+    nulls = [at for at, literal in special.items() if literal.is_null]
+    nans = [at for at, literal in special.items() if literal.verdict == MAYBE]
+    booleans = {BOOLEAN_FORMS[special[at].text.lower()]: at for at in alone if at not in nulls and at not in nans}
+    hashes_sought = np.array(sorted(candidates), np.uint64)
+    has_value = np.zeros(file.footer.num_rows(row_group) or 0, np.bool_) if nulls else None
+    pages = file.pages(row_group, question.column)
+    for values in read_chunk(pages.open_arrow, file.footer, row_group, question.column, pages, with_rows=True):
+        rows = values.rows
+        assert rows is not None
+        if has_value is not None:
+            has_value[rows] = True
+        if nans:
+            for row in rows[values.are_nan()].tolist():
+                yield from ((at, row) for at in nans)
+        hashes = np.frombuffer(values.hashes(), np.uint64)
+        for place in np.flatnonzero(np.isin(hashes, hashes_sought)).tolist() if candidates else ():
+            plain, h = values[place], int(hashes[place])
+            yield from ((at, int(rows[place])) for at in candidates[h] if question.forms(at)[h] == plain)
+        for place in range(len(values)) if booleans else ():
+            if (at := booleans.get(values[place], -1)) >= 0:
+                yield at, int(rows[place])
+    if has_value is not None:
+        for row in np.flatnonzero(~has_value).tolist():
+            yield from ((at, row) for at in nulls)
