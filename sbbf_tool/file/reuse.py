@@ -19,7 +19,7 @@ _MOST_FORMS = 8
 
 
 class Reuse:
-    """The columns of the last schema, the last column that was looked up, and a question for each form in which files store the column.
+    """The columns of the last schemas, the last column that was looked up, and a question for each form in which files store the column.
 
     A caller that opens many files creates one object and passes it on; results are the same without it. Threads may share it. A copy sent
     to another process is empty.
@@ -27,9 +27,11 @@ class Reuse:
 
     def __init__(self) -> None:
         # Each field is assigned as one value, so that a thread never sees half of another thread's update.
-        self._leaves: tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]] = (), None, ()
+        self._leaves: tuple[tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]], ...] = ()
         self._column: tuple[Sequence[Column], str, Column] | None = None
         self._questions: dict[tuple[Column, bool], Question] = {}
+        self._last_questions: dict[tuple[int, bool], Question] = {}
+        """The last question for a column, by the id of the column, which the question has."""
         self.tables = TableFinder()
         """Whether folders are tables, as far as the caller has determined it."""
 
@@ -41,10 +43,11 @@ class Reuse:
 
         Comparing is cheaper than parsing.
         """
-        schema_before, names_before, columns = self._leaves
-        if schema != schema_before or (names is not names_before and names != names_before):
-            columns = leaf_columns(schema) if names is None else names.leaf_columns(schema)
-            self._leaves = schema, names, columns
+        for schema_before, names_before, columns in self._leaves:
+            if schema == schema_before and (names is names_before or names == names_before):
+                return columns
+        columns = leaf_columns(schema) if names is None else names.leaf_columns(schema)
+        self._leaves = (*self._leaves[1 - _MOST_FORMS :], (schema, names, columns))
         return columns
 
     def find_column(self, columns: Sequence[Column], name: str) -> Column:
@@ -58,6 +61,9 @@ class Reuse:
         """Call `file.question.question_of`, or return its result for the same object `values` and a column of the same form."""
         from sbbf_tool.file.question import question_of
 
+        last = self._last_questions.get((id(column), is_strict))
+        if last is not None and last.values is values and last.column is column and not last.has_buffers:
+            return last
         logical = column.logical
         if logical is not None and logical.kind == "INT" and logical.signed and logical.bits == 8 * (column.width or 0):
             logical = None
@@ -69,7 +75,8 @@ class Reuse:
             question = question_of(column, values, is_strict=is_strict)
         elif question.column != column:
             question = question.of(column)
-        if len(self._questions) >= _MOST_FORMS:
-            self._questions.clear()
-        self._questions[form] = question
+        for questions in (self._questions, self._last_questions):
+            if len(questions) >= _MOST_FORMS:
+                questions.clear()
+        self._questions[form] = self._last_questions[id(column), is_strict] = question
         return question
