@@ -262,8 +262,8 @@ class _ProbeView(View["ProbeReport"]):
             page.say_all(_describe(report, ""))
             count = len(report.hits)
             ending = "; the row groups without an answer may hold any of them"
-            ending = ending if report.inconclusive else f", {report.num_values - count:,} are absent"
-            where = "are in the file" if self._confirms else "may be in the file"
+            ending = ending if report.inconclusive else f", {report.num_values - count:,} absent"
+            where = "in the file" if self._confirms else "may be in the file"
             page.say(f"{format_count(report.num_values, 'value')}: {count:,} {where}{ending}")
             return
         page.table(
@@ -294,13 +294,14 @@ class _ProbeView(View["ProbeReport"]):
     def show_end(self, page: Page, files: str) -> None:
         if self._end_of_name is not None:
             return
-        counts, hold = self._counts, "hold" if self._confirms else "may hold"
+        counts = self._counts
         values, total = format_count(self._values, "value"), format_count(counts["files"], "file")
         if counts["without_filter"]:
             has = "has" if counts["without_filter"] == 1 else "have"
             page.say(f"any of the values: {format_count(counts['without_filter'], 'file')} {has} no filter for {self._column}")
         answers = []
         if hits := counts["files"] - counts["inconclusive"] - counts["absent"]:
+            hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
             answers.append(f"{format_count(hits, 'file')} {hold} {len(self._values_with_hits):,} of the values")
         if counts["inconclusive"]:
             answers.append(f"{format_count(counts['inconclusive'], 'file')} may hold any of them, because filters gave no answer")

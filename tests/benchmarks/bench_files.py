@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -372,6 +373,37 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     )
 
 
+def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
+    """50,000 keys, of which 1 in 20 is stored, over 2,000 files in 100 folders by pyarrow and DuckDB: beside DuckDB's exact semi-join."""
+    import duckdb
+
+    lake, keys = folder / "two-writers", folder / "keys.txt"
+    rng, connection, stored = np.random.default_rng(40), duckdb.connect(), []
+    for number in range(int(2000 * scale)):
+        ids = rng.integers(0, 50_000_000, 1650) + number * 500
+        rows = pa.table({"user_id": ids, "device": [f"device-{each % 977}" for each in ids], "amount": rng.random(1650)})
+        path = lake / f"day={number // 20:03d}" / f"part-{number % 20:03d}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if number % 2:
+            pq.write_table(rows, path, row_group_size=1250)
+        else:
+            connection.register("rows", rows).execute(f"copy (from rows) to '{path}' (format parquet)")
+        stored += ids[:2].tolist()
+    subprocess.run([SBBF, "add-filter", "-q", str(lake), "-c", "user_id", "--in-place"], check=True)
+    some = [*rng.choice(stored, 2500), *rng.integers(0, 50_000_000, 9500), *rng.integers(0, 1 << 60, 38_000)]
+    keys.write_text("".join(f"{each}\n" for each in some))
+    semi_join = (
+        "import duckdb, sys\n"
+        "lake, keys = f\"read_parquet('{sys.argv[1]}/**/*.parquet', filename = true)\", f\"read_csv('{sys.argv[2]}', header = false)\"\n"
+        "duckdb.sql(f'select filename, count(*) from {lake} where user_id in (from {keys}) group by 1').fetchall()\n"
+    )
+    for name, options, wanted in (("probe", [], 2.0), ("probe --confirm", ["--confirm"], 3.0)):
+        command = [SBBF, "probe", "-q", str(lake), "-c", "user_id", "--values-file", str(keys), *options]
+        times = in_turn(rounds, {"ours": partial(timed, command), "peer": python(semi_join, lake, keys)})
+        name = f"{name} of {len(some):,} values over {int(2000 * scale):,} files of two writers"
+        yield Figure(name, times["ours"], "DuckDB's semi-join", times["peer"], Target.of_the_peer(wanted), cost_of(command))
+
+
 def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str, ...] = ()) -> None:
     """Columns of four types with statistics; a row group has 20 rows, so that the footer is the larger part of the file."""
     count = row_groups * 20
@@ -467,6 +499,7 @@ BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {
     "files": many_files,
     "small": small_files,
     "keys": many_keys,
+    "lake": keys_of_two_writers,
     "footer": wide_footer,
     "start": start,
 }
