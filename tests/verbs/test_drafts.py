@@ -106,7 +106,7 @@ def test_a_stored_value_is_never_absent_whatever_dialect_is_named(events, column
     path = with_filters(events, dialect, (column,))
     values = pq.read_table(events)[column].drop_null().unique().to_pylist()[::7]
     for name in ("current", *NAMES):
-        report = probe(path, column, values, dialect=name)
+        report = probe(path, column, values, dialect=name, filters_only=True)
         assert not any(value.is_absent for value in report.values)
         answers = {answer.answer for value in report.values for answer in value.row_groups}
         is_asked = name == dialect or (dialect == "current" and name != "draft2-final")
@@ -218,8 +218,8 @@ def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect
     for column in IN_CHUNKS:
         values = pq.read_table(plain)[column].drop_null().unique().to_pylist()[::9]
         assert not any(value.is_absent for value in probe(path, column, values, dialect=dialect).values)
-    assert {row.answer for row in probe(path, "id", [-1], dialect=dialect).values[0].row_groups} == {"absent"}
-    assert {row.answer for row in probe(path, "id", [-1]).values[0].row_groups} == {"cannot say"}
+    assert {row.answer for row in probe(path, "id", [-1], dialect=dialect, filters_only=True).values[0].row_groups} == {"absent"}
+    assert {row.answer for row in probe(path, "id", [-1], filters_only=True).values[0].row_groups} == {"cannot say"}
     assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
     assert prune([path], "name", ["nobody"]).skipped_by_filter == 0
 
@@ -258,6 +258,6 @@ def test_a_filter_is_not_taken_for_a_page(plain: Path, tmp_path: Path):
 
     edit_footer(path, state_the_filter)
     assert all("does not state the size of its page" in (result.problem or "") for result in verify(path).filters)
-    report = probe(path, "id", [-1], dialect="draft1-raw")
+    report = probe(path, "id", [-1], dialect="draft1-raw", filters_only=True)
     assert {row.answer for row in report.values[0].row_groups} == {"cannot say"}
     assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}

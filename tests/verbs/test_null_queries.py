@@ -79,7 +79,7 @@ def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
         assert row.is_absent == (nulls == 0 and writer != "without statistics")
     assert not sbbf_tool.probe(path, column, [None]).is_absent
     (hit,) = sbbf_tool.probe(str(path), column, (None,)).hits
-    assert hit.row_groups == (0, 1, 2, 3)
+    assert hit.row_groups == ((0, 1, 2, 3) if writer == "without statistics" else (0, 1, 3))
 
 
 @each("rows", [[[1], []], [[1], None], [[1], [None]], [[1, 2], [3]]])
@@ -105,5 +105,5 @@ def test_the_text_null_is_text_or_null_by_type(tmp_path, name):
     for text in ("null", "NULL"):
         report = sbbf_tool.explain(path, "v", text)
         (again,) = sbbf_tool.probe(path, "v", [text]).values
-        assert (report.note == "nulls are never in a Bloom filter", again.note == report.note) == (not is_text, True)
+        assert (report.note, again.note) == (None if is_text else "nulls are never in a Bloom filter", None)
         assert report.row_groups[0].statistics == ("absent" if is_text else "maybe")

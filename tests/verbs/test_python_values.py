@@ -64,7 +64,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers_of(path: Path, name: str, values: Any) -> list[str]:
-    """The answers of the only row group, each once: a null is `cannot say`."""
+    """The answers of the only row group, each once."""
     assert prune(path, name, values).files
     return sorted({value.row_groups[0].answer for value in probe(path, name, values).values})
 
@@ -75,7 +75,7 @@ def test_what_arrow_holds_is_found(path: Path, name: str, container: str) -> Non
     if container == "dictionary" and pa.types.is_dictionary(COLUMNS[name].type):
         return
     values = CONTAINERS[container](COLUMNS[name])
-    assert answers_of(path, name, values) == (["maybe"] if container == "one-scalar" else ["cannot say", "maybe"])
+    assert answers_of(path, name, values) == ["maybe"]
     assert not explain(path, name, COLUMNS[name][0]).absent
 
 
@@ -129,6 +129,6 @@ def test_what_is_no_value_of_the_column_is_a_usage_error(path: Path, name: str, 
 def test_nulls_of_every_library_are_null(path: Path, null: Any) -> None:
     assert as_value(null) is None
     for name in COLUMNS:
-        assert [value.row_groups[0].answer for value in probe(path, name, [null]).values] == ["cannot say"]
+        assert [value.row_groups[0].answer for value in probe(path, name, [null]).values] == ["maybe"]
         assert prune(path, name, [null]).files
         assert not explain(path, name, null).absent
