@@ -36,6 +36,7 @@ _ABOUT = {
     "--null": About(COLUMNS, READING),
     "--type": About(COLUMNS, names=TYPE),
     "--dialect": About(COLUMNS),
+    "--filters-only": About(COLUMNS),
     "--strict": About(COLUMNS),
     "--all": About(COLUMNS),
     "--no-bitsets": About(COLUMNS),

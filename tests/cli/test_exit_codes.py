@@ -152,7 +152,7 @@ STAGES = {
     "files": ("sbbf_tool.storage.places:entries", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
     "report of several files": ("sbbf_tool.storage.whole:write_whole", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "REPORT"]),
     "operation": ("sbbf_tool.verbs.probe:Probe.on", ["probe", *ABSENT]),
-    "filter": ("sbbf_tool.bloom.spec:mask", ["probe", *ABSENT]),
+    "filter": ("sbbf_tool.bloom.spec:mask", ["probe", "--filters-only", *ABSENT]),
     "rendering of several files": ("sbbf_tool.cli.page:TextPage.say", ["check", "fixtures/*filters.parquet", "--quick"]),
     "rendering": ("sbbf_tool.cli.tables:format_table", ["probe", *ABSENT]),
     "JSON": ("sbbf_tool.cli.output:encodable_json", ["probe", "--format", "json", *ABSENT]),
