@@ -16,10 +16,10 @@ def terminate(number, frame):
 signal.signal(signal.SIGTERM, terminate)
 begin = processes._begin
 
-def begin_late(alive):
+def begin_late(*given):
     # The signal arrives before the worker has its own handlers.
     os.kill(os.getpid(), signal.SIGTERM)
-    begin(alive)
+    begin(*given)
 
 processes._begin = begin_late
 with processes.Processes(1) as pool:
