@@ -114,7 +114,7 @@ def test_a_verb_is_a_value():
         verb.column = "name"
     with pytest.raises(AttributeError, match="immutable"):
         del verb.column
-    for wrong in (lambda: Probe(), lambda: Probe("id", 7, None, False, None, 1), lambda: Probe("id", 7, column="id"), lambda: Verify(column="id")):
+    for wrong in (lambda: Probe(), lambda: Probe("id", 7, *[None] * 4), lambda: Probe("id", 7, column="id"), lambda: Verify(column="id")):
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(UsageError, match="either a false-positive rate or a size"):
