@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -64,17 +65,20 @@ _SUMS = (
 )
 
 
+_CONDITION = re.compile(r"=|\sin\s*\(", re.IGNORECASE)
+
+
 @click.command(cls=NegativeValues)
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
-@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (with -c).")
-@click.option("--null", "ask_null", is_flag=True, help="Query null instead of VALUE, as IS NULL does.")
+@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (with -c; repeat for more).")
+@click.option("--null", "ask_null", is_flag=True, help="Query null, as IS NULL does.")
 @click.option(
     "--engine", "engine_name", metavar="NAME", help="Show only this engine; NAME is an engine, or a system that reads through one."
 )
 @strict_option
 @page_limit_option
 @output_options()
-@over_files("PATH... [COLUMN VALUE]")
+@over_files("PATH... [COLUMN VALUE | CONDITION]")
 def command(
     files: Files,
     column: str | None,
@@ -88,7 +92,8 @@ def command(
     """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of
     the others.
 
-    The last two arguments are column and value; with -c COLUMN --value VALUE, all arguments are PATHs. A second table shows, for each
+    The last two arguments are column and value, or the last is a condition: "user_id IN (42, 43)". With -c COLUMN --value VALUE, all
+    arguments are PATHs. A second table shows, for each
     engine, how many row groups it skips by each of these means, and the share of bytes skipped. For several files, the command prints a
     line per file that may hold the value, and the totals. Exit code 0: some row group may hold the value; 1: it is certainly absent.
 
@@ -97,24 +102,35 @@ def command(
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.explain import Explain
 
-    files, column, value = _split_arguments(files, column, named_values, ask_null)
+    files, column, values = _split_arguments(files, column, named_values, ask_null)
     instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
     if instead is not None:
-        return instead(files, column, value, engine_name, outputs)
-    verb = Explain(column, value, engine_name)
+        if len(values) > 1:
+            raise click.UsageError("engines are run for one value")
+        return instead(files, column, values[0], engine_name, outputs)
+    verb = Explain(column, values, engine_name)
     work = Work(verb, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     return report_files(files, work, _ExplainView(is_empty_table=files.is_empty_table), outputs, (column,))
 
 
-def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], ask_null: bool) -> tuple[Files, str, str | None]:
-    """Return the files, the column and the value; the value is None for null."""
+def _split_arguments(
+    files: Files, column: str | None, values: tuple[str, ...], ask_null: bool
+) -> tuple[Files, str, tuple[str | None, ...]]:
+    """Return the files, the column and the values; None stands for null."""
     arguments = [unmark(argument) for argument in files.arguments]
-    if len(values) > 1:
-        raise click.UsageError("explain takes only one value; use probe for several")
-    value = unmark(values[0]) if values else None
+    # After the name of a column, the last argument is a value, also if it has the form of a condition.
+    is_condition = len(arguments) > 1 and _CONDITION.search(arguments[-1]) and (len(arguments) == 2 or not _is_missing(arguments[-2]))
+    if column is None and is_condition and not values and not ask_null:
+        from sbbf_tool.advice.queries import parse_query
+
+        (condition, *others) = parse_query(arguments[-1]).conditions
+        if others:
+            raise click.UsageError("explain takes a condition on one column")
+        return files.of(tuple(arguments[:-1])), condition.column, condition.values
+    sought: list[str | None] = [*map(unmark, values), *([None] if ask_null else [])]
     if column is None:
         operands = 1 if ask_null else 2
-        if files.is_listed or value is not None:
+        if files.is_listed or values:
             raise click.UsageError("with --files-from or --value, name the column with -c COLUMN")
         if len(arguments) <= operands:
             raise click.UsageError(
@@ -130,10 +146,10 @@ def _split_arguments(files: Files, column: str | None, values: tuple[str, ...], 
             raise click.UsageError("give VALUE or --null, not both")
         if not ask_null and len(arguments) > 1 and os.path.splitext(arguments[-1])[1] != ".parquet" and _is_missing(arguments[-1]):
             raise click.UsageError(f"{arguments[-1]} is not a file: explain takes one value after the column; use probe for several")
-        value = literals[0] if literals else None
-    elif (value is None) != ask_null:
-        raise click.UsageError("give --value or --null, not both" if ask_null else "no value to query: give --value or --null")
-    return files.of(tuple(arguments)), column, value
+        sought += literals
+    elif not sought:
+        raise click.UsageError("no value to query: give --value or --null")
+    return files.of(tuple(arguments)), column, tuple(sought)
 
 
 def _is_missing(name: str) -> bool:

@@ -12,24 +12,31 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
-from sbbf_tool.arguments import as_value
-from sbbf_tool.errors import NoColumnError, UnreadableError
+from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, format_bounds, or_unreadable, row_group_bytes
+from sbbf_tool.file.pruning import (
+    answers_by,
+    answers_by_statistics,
+    by_dictionary,
+    format_bounds,
+    or_unreadable,
+    row_group_bytes,
+)
 from sbbf_tool.file.question import Question, question_of
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.notation import ABSENT
+from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
 from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.probe import NO_FILTER, UnfitValue
+from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.storage.places import TableFinder
@@ -41,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowGroupExplanation:
-    """Answers of statistics, dictionary and filter for one value in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
+    """Answers of statistics, dictionary and filter for a query in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
 
     row_group: int
     rows: int
@@ -130,9 +137,10 @@ STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "re
 
 
 class Explain(ReadingVerb[ExplainReport]):
-    """Explain what skips each row group in a query for `column = value`, in each engine or only in `engine_name`.
+    """Explain what skips each row group in a query for `column = value` or `column IN (...)`, in each engine or only in `engine_name`.
 
-    The value is text or a Python object, as in `Probe`; None queries null (`column IS NULL`). A filter or dictionary whose bytes contradict
+    Values are as in `Probe`; None queries null (`column IS NULL`). Of several values, each means is asked for those that the means before
+    it leave, and excludes a row group if it excludes all of these. A filter or dictionary whose bytes contradict
     the format answers `cannot say`; `unreadable` lists it. Raises UsageError (no such column or engine, a value that the column cannot
     hold), UnreadableError (not a Parquet file), AuthenticationError, and RefusedError (an encrypted footer, an oversized dictionary page).
     """
@@ -140,24 +148,26 @@ class Explain(ReadingVerb[ExplainReport]):
     name = "explain"
     report = ExplainReport
     column: str = opt("The column of the query", convert=as_name)
-    value: object = opt("The value of the query", convert=as_value)
+    values: object = opt("The value of the query, or several", convert=values_of)
     engine_name: str | None = opt("Only this engine", default=None)
 
     def needs(self) -> Needs:
-        return Needs(columns=(self.column,), values=(self.value,))
+        return Needs(columns=(self.column,), values=self.values)
 
     def on(self, file: ParquetFile) -> ExplainReport:
-        column, value, strict = self.column, self.value, file.run.strict
+        column, values, strict = self.column, self.values, file.run.strict
+        assert isinstance(values, Sequence)
+        if not values:
+            raise UsageError("no value to query")
         engines = load_table().engines if self.engine_name is None else (find_engine(self.engine_name),)
         try:
             with file.locate_errors():
-                question = question_of(find_column(file.footer.columns, column), (value,), is_strict=strict)
+                question = question_of(find_column(file.footer.columns, column), values, is_strict=strict)
         except NoColumnError as error:
             missing = find_missing(file, file.run.path, column, strict=strict, tables=TableFinder())
             if missing is None:
                 raise
-            return _explain_missing(file, missing, error, value)
-        (literal,) = question.literals
+            return _explain_missing(file, missing, error, values)
         file.expect_filters([question.column], whole=True)
         kind, has_mark = arrow_type(file.footer, question.column), has_interval_mark(file.footer, question.column)
         verdicts_of = partial(list_verdicts, question.column, arrow_type=kind, has_interval_mark=has_mark)
@@ -168,8 +178,8 @@ class Explain(ReadingVerb[ExplainReport]):
             file=file.name,
             column=question.column.name,
             type=question.column.type_name,
-            value=literal.text,
-            note=literal.note,
+            value=", ".join(map(question.text, range(len(question)))),
+            note=next((literal.note for literal in question.literals if literal.note is not None), None),
             absent=all(pruning.row_group.is_absent for pruning in row_groups),
             bytes=sum(pruning.row_group.bytes for pruning in row_groups),
             column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
@@ -182,14 +192,16 @@ class Explain(ReadingVerb[ExplainReport]):
         )
 
 
-def explain(path: Readable, column: str, value: object, *, engine_name: str | None = None, **options: Unpack[ReadOptions]) -> ExplainReport:
-    """Explain what a query for one value reads of one file; see `Explain`, and `ReadingVerb` for the options."""
-    return Explain(column, value, engine_name)(path, **options)
+def explain(
+    path: Readable, column: str, values: object, *, engine_name: str | None = None, **options: Unpack[ReadOptions]
+) -> ExplainReport:
+    """Explain what a query for a value, or one of several, reads of one file; see `Explain`, and `ReadingVerb` for the options."""
+    return Explain(column, values, engine_name)(path, **options)
 
 
-def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, value: object) -> ExplainReport:
+def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ExplainReport:
     """Return the report for a column that the file lacks."""
-    answer = missing.answer(value)
+    answer = _merge([RowGroupAnswer(0, missing.answer(value)) for value in values]).answer
     row_groups = tuple(
         RowGroupExplanation(
             row_group=number,
@@ -211,7 +223,7 @@ def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnE
         file=file.name,
         column=missing.name,
         type=None,
-        value="null" if value is None else str(value),
+        value=", ".join("null" if value is None else str(value) for value in values),
         note=missing.reason,
         absent=answer == ABSENT or not row_groups,
         bytes=sum(row_group.bytes for row_group in row_groups),
@@ -232,11 +244,19 @@ class _Pruning(NamedTuple):
 def _explain_row_group(file: ParquetFile, number: int, question: Question, verdicts_of: _VerdictsOf, unreadable: list[str]) -> _Pruning:
     """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
-    (statistics,) = answers_by_statistics(file, number, question)
+    remaining: Sequence[int] = range(len(question))
+
+    def narrow(answers: list[RowGroupAnswer]) -> RowGroupAnswer:
+        nonlocal remaining
+        merged = _merge([answers[at] for at in remaining])
+        remaining = range(0) if merged.is_absent else [at for at in remaining if not answers[at].is_absent]
+        remaining = remaining or range(len(question))
+        return merged
+
+    statistics = narrow(answers_by_statistics(file, number, question))
     found = or_unreadable(by_dictionary, "dictionary", unreadable)(file, number, question, question.part())
-    dictionary = None if found is None else answers_by(question, number, found)
-    answers = or_unreadable(by_filter, "filter", unreadable)(file, number, question, question.part())
-    (answer,) = answers_by(question, number, answers)
+    dictionary = None if found is None else narrow(answers_by(question, number, found))
+    answer = narrow(answers_by(question, number, or_unreadable(by_filter, "filter", unreadable)(file, number, question, question.part())))
     stored, has_filter = _find_filter(file, number, column)
     verdicts = verdicts_of(
         bitset_bytes=stored.header.num_bytes if stored is not None else None,
@@ -252,12 +272,18 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, verdi
         max_value=max_value,
         statistics=statistics.answer,
         statistics_reason=statistics.reason,
-        dictionary=dictionary[0].answer if dictionary is not None else None,
-        dictionary_reason=dictionary[0].reason if dictionary is not None else None,
+        dictionary=dictionary.answer if dictionary is not None else None,
+        dictionary_reason=dictionary.reason if dictionary is not None else None,
         filter=answer.answer,
         filter_reason=answer.reason,
     )
     return _Pruning(explanation, {verdict.engine: verdict for verdict in verdicts}, has_filter)
+
+
+def _merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
+    """Return the answer for several values together: `absent` if all are."""
+    maybe = next((each for each in answers if each.answer == MAYBE), None)
+    return maybe or next((each for each in answers if not each.is_absent), answers[0])
 
 
 def _find_filter(file: ParquetFile, row_group: int, column: Column) -> tuple[StoredFilter | None, bool]:
@@ -277,7 +303,7 @@ def _explain_engine(
     """Explain what one engine skips, and why it does or does not use the filters."""
     column_verdict = next(verdict for verdict in verdicts_of() if verdict.engine == engine.id)
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
-    is_comparable = question.literals[0].verdict is None
+    is_comparable = all(literal.verdict is None for literal in question.literals)
     steps = [_choose_step(engine, pruning, uses_dictionary=uses_dictionary, is_comparable=is_comparable) for pruning in row_groups]
     counts = Counter(steps)
     skips = (STATISTICS, DICTIONARY, FILTER)
