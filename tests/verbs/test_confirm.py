@@ -146,3 +146,17 @@ def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfd
 def test_names_are_the_whole_output(lake: Path, capfd: pytest.CaptureFixture[str], option: str) -> None:
     assert main(["probe", str(lake), "user_id", "1", "--names", option]) == 2
     assert "--names" in capfd.readouterr().err
+
+
+def test_explain_takes_a_condition(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each means is asked for the values that the means before it leave."""
+    path = str(lake / "1.parquet")
+    stored = pq.read_table(path, columns=["user_id"])["user_id"].to_pylist()
+    absent = next(value for value in range(min(stored) + 1, max(stored)) if probe(path, "user_id", value).is_absent)
+    for values, code in (([-1, 10**9], 1), ([absent, 10**9], 1), ([absent, stored[0]], 0)):
+        condition = f"user_id in ({values[0]}, {values[1]})"
+        assert main(["explain", path, condition]) == code
+        by_condition = capfd.readouterr().out
+        assert main(["explain", path, "-c", "user_id", f"--value={values[0]}", f"--value={values[1]}"]) == code
+        assert capfd.readouterr().out == by_condition
+    assert "dictionary" in by_condition
