@@ -10,7 +10,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.bitmaps import build_bitmap
 from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.question import Part, Question
+from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
@@ -30,8 +30,8 @@ _EMPTY_BLOCK = bytes(BLOCK_BYTES)
 _WINDOW = 1 << 16
 
 
-class Answers(NamedTuple):
-    """Answers of the filter or the dictionary of one row group for many values."""
+class BulkAnswer(NamedTuple):
+    """BulkAnswer of the filter or the dictionary of one row group for many values."""
 
     values: bytes = b""
     """The values that it may hold, as a bitmap."""
@@ -40,7 +40,7 @@ class Answers(NamedTuple):
     reason: str | None = None
 
 
-def by_filter(file: ParquetFile, row_group: int, question: Question, part: Part, dialect: Dialect | None = None) -> Answers:
+def by_filter(file: ParquetFile, row_group: int, question: Question, part: Candidates, dialect: Dialect | None = None) -> BulkAnswer:
     """Query one row group's filter for the values of a part; in `dialect` if the filter follows that dialect."""
     reason = doubt_of_chunk(file, row_group, question.column, question.values)
     stored = None if reason else file.stored_filter(row_group, question.column)
@@ -53,21 +53,21 @@ def by_filter(file: ParquetFile, row_group: int, question: Question, part: Part,
                 question = question.rehash(hasher)
         reason = reason or stored.header.refusal or doubt_of_filter(file, stored)
     if reason:
-        return Answers(answer=CANNOT_SAY, reason=reason)
+        return BulkAnswer(answer=CANNOT_SAY, reason=reason)
     non_null_values = file.footer.chunk_meta(row_group, question.column.index).non_null_values
     if literals.is_null_typed(question.column) and not non_null_values:
-        return Answers()
+        return BulkAnswer()
     if stored is None:
-        return Answers(answer=NO_FILTER)
+        return BulkAnswer(answer=NO_FILTER)
     hashes, owners = question.hashes_in(part)
     flags, is_empty = may_hold(file, stored, hashes)
     if is_empty and non_null_values != 0:
-        return Answers(answer=CANNOT_SAY, reason=EMPTY_FILTER)
+        return BulkAnswer(answer=CANNOT_SAY, reason=EMPTY_FILTER)
     uncertain = equals.uncertainty(file.footer, question.column)
-    return Answers(build_bitmap(flags, owners), CANNOT_SAY if uncertain else ABSENT, uncertain)
+    return BulkAnswer(build_bitmap(flags, owners), CANNOT_SAY if uncertain else ABSENT, uncertain)
 
 
-def expect_filters(file: ParquetFile, question: Question, parts: Sequence[tuple[int, Part]]) -> None:
+def expect_filters(file: ParquetFile, question: Question, parts: Sequence[tuple[int, Candidates]]) -> None:
     """Announce that the filters of these row groups will be queried, each for its part: see `Source.prefetch`."""
     row_groups = [(number, question.hashes_in(part)[0]) for number, part in parts]
     numbers = [number for number, _ in parts]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.file.bitmaps import build_bitmap, is_set
 from sbbf_tool.file.doubts import doubt_of_chunk
-from sbbf_tool.file.filter_answers import Answers, by_filter, expect_filters
+from sbbf_tool.file.filter_answers import BulkAnswer, by_filter, expect_filters
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.question import Part, Question
+from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS, format_plain
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal
@@ -39,9 +39,9 @@ class RowGroupAnswers:
     """What is known of the values of a question in one row group."""
 
     row_group: int
-    part: Part
+    part: Candidates
     """The values that statistics leave."""
-    answers: Answers
+    answers: BulkAnswer
     """What the filter or the dictionary says of these."""
     verdicts: Sequence[RowGroupAnswer]
     """Answer for each of the question's `verdicts`."""
@@ -79,7 +79,7 @@ def narrow(
             RowGroupAnswer(number, literal.verdict or "", literal.note) if filters_only else _answer_alone(file, number, question, literal)
             for _, literal in question.verdicts
         ]
-        answers, decided_by = Answers(), STATISTICS
+        answers, decided_by = BulkAnswer(), STATISTICS
         if part:
             answers, decided_by = or_unreadable(by_filter, "filter", unreadable)(file, number, question, part, dialect), FILTER
             is_undecided = answers.answer != ABSENT and not answers.values
@@ -90,28 +90,28 @@ def narrow(
         yield RowGroupAnswers(number, part, answers, verdicts, decided_by)
 
 
-def or_unreadable(ask: Callable[..., Answers | None], noun: str, unreadable: list[str]) -> Callable[..., Any]:
+def or_unreadable(ask: Callable[..., BulkAnswer | None], noun: str, unreadable: list[str]) -> Callable[..., Any]:
     """Return the same function, but with the answer `cannot say` for bytes that contradict the format."""
 
-    def answer(*arguments: Any) -> Answers | None:
+    def answer(*arguments: Any) -> BulkAnswer | None:
         try:
             return ask(*arguments)
         except AuthenticationError:
             raise
         except UnreadableError as error:
             unreadable.append(f"{error.place}: {error.message}" if error.place else error.message)
-            return Answers(answer=CANNOT_SAY, reason=f"the {noun} is unreadable: {error.message}")
+            return BulkAnswer(answer=CANNOT_SAY, reason=f"the {noun} is unreadable: {error.message}")
 
     return answer
 
 
-def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Part:
+def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Candidates:
     """Return the values that are between the min and max of the chunk. Null and BOOLEAN values are answered alone."""
     column = question.column
     if reason := doubt_of_chunk(file, row_group, column, question.values):
         return question.part(answer=CANNOT_SAY, reason=reason)
     if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
-        return Part(range(0), range(0), ABSENT, _ONLY_NULLS)
+        return Candidates(range(0), range(0), ABSENT, _ONLY_NULLS)
     limits = bounds(file.footer, row_group, column)
     if limits is None:
         return question.part(answer=CANNOT_SAY, reason="it has no reliable min and max")
@@ -152,7 +152,7 @@ def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> 
     return meta.is_dictionary_encoded and 0 < (meta.first_data_page or 0) - meta.page_range[0] <= _SMALL_DICTIONARY
 
 
-def by_dictionary(file: ParquetFile, row_group: int, question: Question, part: Part) -> Answers | None:
+def by_dictionary(file: ParquetFile, row_group: int, question: Question, part: Candidates) -> BulkAnswer | None:
     """Return which values of a part the chunk's dictionary holds; None if the dictionary does not hold all values of the chunk.
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
@@ -170,10 +170,10 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question, part: P
         normalised = equals.compares_normalised(file.footer, column)
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised).dictionary()
         if page is None:
-            return Answers(answer=CANNOT_SAY, reason="its dictionary page is very large, or has an unsupported codec")
+            return BulkAnswer(answer=CANNOT_SAY, reason="its dictionary page is very large, or has an unsupported codec")
         entries = {*page.hashes, *page.hashes_of_equals}
     hashes, owners = question.hashes_in(part)
-    return Answers(build_bitmap(bytes(map(entries.__contains__, hashes)), owners))
+    return BulkAnswer(build_bitmap(bytes(map(entries.__contains__, hashes)), owners))
 
 
 def answers_by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:
@@ -186,7 +186,7 @@ def answers_by_statistics(file: ParquetFile, row_group: int, question: Question)
     return answers
 
 
-def answers_by(question: Question, row_group: int, answers: Answers) -> list[RowGroupAnswer]:
+def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[RowGroupAnswer]:
     """Return what the filter or the dictionary of a row group says of each value, without regard to statistics."""
     others, maybe = RowGroupAnswer(row_group, answers.answer, answers.reason), RowGroupAnswer(row_group, MAYBE)
     by_value = [maybe if is_set(answers.values, at) else others for at in range(len(question))]

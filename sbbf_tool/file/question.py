@@ -53,7 +53,7 @@ class HashRow(NamedTuple):
     """The values that need no filter, or about which there is a note, or that are reported in other words, by position."""
 
 
-class Part(NamedTuple):
+class Candidates(NamedTuple):
     """The hashes of a question whose values statistics do not exclude, and what statistics say of these values."""
 
     ordered: range
@@ -110,17 +110,17 @@ class Question:
             forms = self._forms[position] = {hashing.hash_value(form): form for form in literal.forms}
         return forms
 
-    def is_in(self, part: Part, position: int) -> bool:
+    def is_in(self, part: Candidates, position: int) -> bool:
         """Return whether a form of a value is in a part."""
         return any(place in part.ordered or place in part.unordered for place in self._places[position])
 
-    def part(self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None) -> Part:
+    def part(self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None) -> Candidates:
         """Return the part with the values from `bounds.low` to `bounds.high`, and those without an order; all without bounds."""
         keys = self.row.keys
         ordered = range(len(keys)) if bounds is None else range(bisect_left(keys, bounds.low), bisect_right(keys, bounds.high))
-        return Part(ordered, range(len(keys), len(self.row.hashes)), answer, reason)
+        return Candidates(ordered, range(len(keys), len(self.row.hashes)), answer, reason)
 
-    def hashes_in(self, part: Part) -> tuple[memoryview, Sequence[int]]:
+    def hashes_in(self, part: Candidates) -> tuple[memoryview, Sequence[int]]:
         """Return the hashes in a part, and the position of the value of each."""
         hashes, owners = memoryview(self.row.hashes), self.row.owners
         if not part.unordered or part.ordered.stop == part.unordered.start:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RowGroupExplanation:
-    """Answers of statistics, dictionary and filter for a query in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
+    """BulkAnswer of statistics, dictionary and filter for a query in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
 
     row_group: int
     rows: int

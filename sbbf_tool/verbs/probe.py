@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Unpack
 from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.bitmaps import bitmap_of, count_bits, is_set, positions, unite
 from sbbf_tool.file.doubts import doubt_of_chunk
-from sbbf_tool.file.filter_answers import Answers
+from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, narrow
@@ -232,7 +232,7 @@ def _confirm(
             RowGroupAnswer(each.row_group, ABSENT) if can_confirm(question, at) else verdict
             for (at, _), verdict in zip(question.verdicts, each.verdicts, strict=True)
         ]
-        open_answers.append(replace(each, answers=Answers(b"", CANNOT_SAY, uncertain) if uncertain else Answers(), verdicts=verdicts))
+        open_answers.append(replace(each, answers=BulkAnswer(b"", CANNOT_SAY, uncertain) if uncertain else BulkAnswer(), verdicts=verdicts))
     present = (Hit(question.text(at), tuple(row_groups[at]), PRESENT, None, counts[at], at) for at in sorted(row_groups))
 
     def list_rows() -> Iterator[tuple[int, int, str]]:
