@@ -43,7 +43,7 @@ def call(capsys, *words: object) -> tuple[int, str, str]:
 def test_a_file_without_the_column_answers_absent(table, capsys):
     call(capsys, "add-filter", table, "-c", "email", "--in-place")
     code, out, _ = call(capsys, "probe", table, "email", "absent@x")
-    assert (code, out) == (1, "Queried 1 value in 2 files: filters exclude all of them; 1 file without the column\n")
+    assert (code, out) == (1, "Queried 1 value in 2 files: all of them are excluded; 1 file without the column\n")
     assert call(capsys, "probe", table, "email", "u7@x")[0] == 0
     code, out, _ = call(capsys, "explain", table, "email", "absent@x")
     assert (code, out.splitlines()[-1]) == (1, "2 files: 2 done; 1 file without the column")
