@@ -8,6 +8,7 @@ interrupted as Ctrl-C interrupts a single process, so they remove their temporar
 from __future__ import annotations
 
 import os
+import pickle
 import select
 import signal
 import sys
@@ -137,7 +138,7 @@ class Processes:
             workers,
             mp_context=get_context("fork" if forks else None),
             initializer=_begin,
-            initargs=(self._alive if forks else None, self._inherited and self._inherited.value),
+            initargs=(self._alive if forks else None, pickle.dumps(self._inherited and self._inherited.value)),
         )
 
     def _stop(self) -> None:
@@ -157,8 +158,9 @@ def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _begin(alive: tuple[int, int] | None, inherited: object) -> None:
-    Inherited.in_this_process = Inherited(inherited)
+def _begin(alive: tuple[int, int] | None, inherited: bytes) -> None:
+    # Pickled, so that a forked process has no caches and locks of its owner.
+    Inherited.in_this_process = Inherited(pickle.loads(inherited))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _refuse)
     if alive is not None:
