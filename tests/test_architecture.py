@@ -37,7 +37,7 @@ BUDGETS = {
     "reports": 860,
     "file": 2_820,
     "query_engines": 460,
-    "rules": 1_760,
+    "rules": 1_680,
     "writers": 450,
     "advice": 790,
     "editing": 880,
