@@ -45,7 +45,7 @@ BUDGETS = {
     "advice": 790,
     "editing": 880,
     "verbs": 3_200,
-    "running": 1_930,
+    "running": 1_920,
     "spark": 1_930,
     "cli": 6_190,
     "avro": 380,

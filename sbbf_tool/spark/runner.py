@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -84,13 +84,11 @@ class Spark:
         """List the files of a run on an executor; see `pipeline.discover`."""
         return selection.files() if selection.table is not None else rows_of(self._list(selection, links=links), ListedFile)
 
-    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
+    def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
         progress, tally = self.progress, Tally.of(self.spark)
         self._begin("listing files")
-        if selection.table is not None:
-            selection.ensure(work.needs)
-            work = work.of_table(selection.table_files())
+        work = work.on(selection)
         if selection.table is not None or selection.listing is not None:
             listing = Listing(self.spark, table_of(selection.files()))
         else:
