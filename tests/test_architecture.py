@@ -34,7 +34,7 @@ ORDER = (
 BUDGETS = {
     "words": 860,
     "bloom": 1_160,
-    "parquet": 4_120,
+    "parquet": 4_070,
     "encryption": 820,
     "storage": 5_770,
     "reports": 860,
