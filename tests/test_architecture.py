@@ -46,7 +46,7 @@ BUDGETS = {
     "editing": 880,
     "verbs": 3_200,
     "running": 1_920,
-    "spark": 1_930,
+    "spark": 1_850,
     "cli": 6_190,
     "avro": 380,
     "paimon": 5_390,
