@@ -71,17 +71,11 @@ def _partial_block(stored: StoredFilter) -> str | None:
     return f"its bitset has {stored.header.num_bytes:,} bytes, and the last {remainder} are not a whole block" if remainder else None
 
 
-def _not_power_of_two(stored: StoredFilter) -> str | None:
-    size = stored.header.num_bytes
-    return f"its bitset has {size:,} bytes" if size & (size - 1) else None
-
-
-def _under_64_bytes(stored: StoredFilter) -> str | None:
-    return f"its bitset has {stored.header.num_bytes} bytes" if stored.header.num_bytes < sizing.MIN_BYTES else None
-
-
-def _over_128_mib(stored: StoredFilter) -> str | None:
-    return f"its bitset has {stored.header.num_bytes:,} bytes" if stored.header.num_bytes > sizing.MAX_BYTES else None
+def _at_each_size(is_wrong: Callable[[int], bool]) -> Look:
+    """Build the `look` function of a rule about the bytes of bitsets."""
+    return _at_each_header(
+        lambda stored: f"its bitset has {stored.header.num_bytes:,} bytes" if is_wrong(stored.header.num_bytes) else None
+    )
 
 
 def _placeholder_offset(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -173,7 +167,7 @@ RULES = (
         message="The size of the filter is not a power of two, which the format allows but some readers refuse or misread.",
         why="Written by parquet-go, parquetjs, and parquet-java with a maximum size. Arrow C++ and Velox refuse the filter; Impala "
         "reads the wrong blocks and may lose rows.",
-        look=_at_each_header(_not_power_of_two),
+        look=_at_each_size(lambda size: size & (size - 1) != 0),
         fix=fixes.add,
         repairs=REBUILD_ONLY,
     ),
@@ -182,7 +176,7 @@ RULES = (
         message="The filter has a single block, which the format allows but Impala reads as two.",
         why="Written by DuckDB, arrow-rs and parquet-java for few distinct values. Impala reads past the end of the filter and may "
         "lose rows.",
-        look=_at_each_header(_under_64_bytes),
+        look=_at_each_size(lambda size: size < sizing.MIN_BYTES),
         fix=fixes.add,
         repairs=REBUILD_ONLY,
     ),
@@ -191,7 +185,7 @@ RULES = (
         message="The filter is larger than 128 MiB, which the format allows but most readers refuse.",
         why="The writer expected very many distinct values. Trino fails the query; parquet-java, Arrow C++, Velox and Impala ignore "
         "the filter or fail.",
-        look=_at_each_header(_over_128_mib),
+        look=_at_each_size(lambda size: size > sizing.MAX_BYTES),
         fix=fixes.shrink_to_portable,
         repairs=REBUILD_ONLY,
     ),
