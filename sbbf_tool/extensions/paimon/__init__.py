@@ -22,9 +22,9 @@ from sbbf_tool.extension import Extension
 EXTENSION = Extension(
     commands={"paimon": (f"{__name__}.commands", "Inspect, query, build, verify, check, add and remove Paimon's file indexes.")},
     documents={
-        "paimon-inspect": f"{__name__}.reports:InspectReport",
-        "paimon-probe": f"{__name__}.reports:ProbeReport",
-        "paimon-verify": f"{__name__}.reports:VerifyReport",
+        "paimon-inspect": f"{__name__}.reports:PaimonInspectReport",
+        "paimon-probe": f"{__name__}.reports:PaimonProbeReport",
+        "paimon-verify": f"{__name__}.reports:PaimonVerifyReport",
         "paimon-build": f"{__name__}.reports:BuildReport",
         "paimon-check": "sbbf_tool.reports.findings:CheckReport",
         "paimon-add-index": f"{__name__}.reports:AddIndexReport",
