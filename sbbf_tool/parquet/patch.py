@@ -12,7 +12,7 @@ from typing import Protocol
 
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.splice import ChunkKey as ChunkKey
-from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.parquet.splice import FilterPlace, set_filters
 
 Bytes = bytes | bytearray | memoryview
 
@@ -62,5 +62,5 @@ def plan_append(
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = footer.set_filters({**dict.fromkeys(drop), **(correct or {}), **places})
+    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher, index=footer.index)
     return Patch(keep, (*pieces, *footer.stored(raw)), raw, places)
