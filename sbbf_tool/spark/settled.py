@@ -87,23 +87,24 @@ def pack_batches(batches: Batches) -> Batches:
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
-    """Yield the rows of a frame on the driver; the executors compute all rows first."""
-    return stream_rows(map_in_arrow(frame, pack_batches, PACKED), row, None)
+    """Yield the rows of a frame on the driver, one partition after another."""
+    return stream_rows(map_in_arrow(frame, pack_batches, PACKED), row)
 
 
-def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None) -> Iterator[Row]:
-    """Yield `count` rows of a frame of `PACKED`, which the executors compute first; the driver has the rows of some 1,000 files at a time.
+def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None = None) -> Iterator[Row]:
+    """Yield the rows of a frame of `PACKED`. If `count` is known, the executors compute so many rows first, and all at once.
 
-    All rows of a task come in one job, with those of other tasks. Which ones is decided by the number of the task alone: a task that is
-    repeated, with other times in its rows, sends them in the same job again. Raises SbbfError if not all rows arrive.
+    The driver then has the rows of some 1,000 files at a time: all rows of a task come in one job, with those of other tasks. Which ones is
+    decided by the number of the task alone: a task that is repeated, with other times in its rows, sends them in the same job again. Raises
+    SbbfError if not all rows arrive.
     """
     import pyarrow as pa
 
-    jobs = -(-count // FILES_PER_TASK) if count else 1
     received = 0
-    spread_frame = packed_frame.repartition(jobs, "task")
+    if count is not None:
+        packed_frame = packed_frame.repartition(max(1, -(-count // FILES_PER_TASK)), "task")
     with convert_errors():
-        packs = wait_for(packed_frame.sparkSession, lambda: spread_frame.toLocalIterator(prefetchPartitions=True))
+        packs = wait_for(packed_frame.sparkSession, lambda: packed_frame.toLocalIterator(prefetchPartitions=True))
         for _, data in packs:
             with pa.ipc.open_stream(bytes(data)) as reader:
                 for batch in reader:
