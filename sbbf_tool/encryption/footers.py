@@ -37,7 +37,7 @@ def parse_footer(
     if ring is None:
         return footer, None
     if algorithm is None:
-        if any(*footer.presence("crypto_metadata")):
+        if any(*footer.numbers("crypto_metadata", presence=True)):
             raise AuthenticationError("the file has encrypted columns, but its footer is neither encrypted nor signed")
         return footer, None
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]

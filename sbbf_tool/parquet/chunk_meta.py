@@ -9,6 +9,8 @@ from __future__ import annotations
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData
 from sbbf_tool.parquet.pages import count_of, is_dictionary_encoded, page_range
 
+_UNKNOWN = ColumnMetaData()  # of a locked chunk: it states nothing
+
 
 class ChunkMeta:
     """A view of one column chunk's structs; it copies nothing and is cheap to make."""
@@ -17,17 +19,17 @@ class ChunkMeta:
 
     def __init__(self, chunk: ColumnChunk) -> None:
         self._chunk = chunk
-        self._meta = chunk.meta_data
+        self._meta = chunk.meta_data if chunk.meta_data is not None else _UNKNOWN
 
     @property
     def is_locked(self) -> bool:
         """Whether the metadata are unknown: they are encrypted with the column's own key, which is missing."""
-        return self._meta is None
+        return self._chunk.meta_data is None
 
     @property
     def is_encrypted(self) -> bool:
         """Whether the chunk's pages are encrypted, with any key."""
-        return self._chunk.crypto_metadata is not None or self._meta is None
+        return self._chunk.crypto_metadata is not None or self.is_locked
 
     @property
     def external(self) -> str | None:
@@ -37,22 +39,22 @@ class ChunkMeta:
     @property
     def bytes(self) -> int:
         """Compressed bytes of all pages with their headers; 0 if unknown."""
-        return 0 if self._meta is None else count_of(self._meta.total_compressed_size)
+        return count_of(self._meta.total_compressed_size)
 
     @property
     def uncompressed_bytes(self) -> int:
         """Uncompressed bytes of all pages with their headers; 0 if unknown."""
-        return 0 if self._meta is None else count_of(self._meta.total_uncompressed_size)
+        return count_of(self._meta.total_uncompressed_size)
 
     @property
     def values(self) -> int | None:
         """Number of values, nulls included."""
-        return None if self._meta is None else _stated_count(self._meta.num_values)
+        return _stated_count(self._meta.num_values)
 
     @property
     def nulls(self) -> int | None:
         """Number of nulls. Writers disagree on whether an empty list counts as a null."""
-        return None if self._meta is None or self._meta.statistics is None else _stated_count(self._meta.statistics.null_count)
+        return None if self._meta.statistics is None else _stated_count(self._meta.statistics.null_count)
 
     @property
     def non_null_values(self) -> int | None:
@@ -79,38 +81,38 @@ class ChunkMeta:
     @property
     def type(self) -> int | None:
         """Physical type, as a number of parquet.thrift's `Type`."""
-        return None if self._meta is None else self._meta.type
+        kind: int | None = self._meta.type
+        return kind
 
     @property
     def encodings(self) -> frozenset[int]:
-        return frozenset() if self._meta is None else frozenset(self._meta.encodings or ())
+        return frozenset(self._meta.encodings or ())
 
     @property
     def page_types(self) -> frozenset[int]:
         """Types of the pages, if the writer lists them."""
-        return frozenset() if self._meta is None else frozenset(entry.page_type for entry in self._meta.encoding_stats or ())
+        return frozenset(entry.page_type for entry in self._meta.encoding_stats or ())
 
     @property
     def is_dictionary_encoded(self) -> bool:
         """Whether all data pages are known to be dictionary-encoded; False if the footer does not show it."""
-        return self._meta is not None and is_dictionary_encoded(self._meta)
+        return is_dictionary_encoded(self._meta)
 
     @property
     def page_range(self) -> tuple[int, int]:
         """First byte of the first page, and the byte after the last page; (0, 0) if the metadata are locked."""
-        return (0, 0) if self._meta is None else page_range(self._meta)
+        return page_range(self._meta)
 
     @property
     def first_data_page(self) -> int | None:
         """Offset of the first data page if a dictionary page is before it; None if there is none, or if the metadata are locked."""
-        if self._meta is None or not self._meta.dictionary_page_offset:
-            return None
-        return self._meta.data_page_offset if 0 < self._meta.dictionary_page_offset < self._meta.data_page_offset else None
+        dictionary, data = self._meta.dictionary_page_offset or 0, self._meta.data_page_offset or 0
+        return data if 0 < dictionary < data else None
 
     @property
     def stated_filter(self) -> tuple[int | None, int | None]:
         """`bloom_filter_offset` and `bloom_filter_length` as stated, even if they mean that there is no filter."""
-        return (None, None) if self._meta is None else (self._meta.bloom_filter_offset, self._meta.bloom_filter_length)
+        return self._meta.bloom_filter_offset, self._meta.bloom_filter_length
 
     @property
     def file_offset(self) -> int | None:
@@ -123,8 +125,8 @@ class ChunkMeta:
         Offsets in the copies of older versions of parquet-rs count from the first byte of the chunk, so only their distance is compared.
         """
         names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size")
-        is_same = self._meta is not None and all(getattr(self._meta, name) == getattr(other, name) for name in names)
-        return is_same and _dictionary_bytes(self._meta) == _dictionary_bytes(other)
+        is_same = all(getattr(self._meta, name) == getattr(other, name) for name in names)
+        return not self.is_locked and is_same and _dictionary_bytes(self._meta) == _dictionary_bytes(other)
 
 
 def _dictionary_bytes(meta: ColumnMetaData) -> int | None:

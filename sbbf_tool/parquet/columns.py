@@ -165,16 +165,13 @@ class Leaf(NamedTuple):
     def column(self, index: int, path: tuple[str, ...], short_path: tuple[str, ...]) -> Column:
         """Return the column with this name; its physical type is UNKNOWN if no reader can read its pages."""
         element = self.element
-        variant = self.path if self.is_in_variant else ()
-        if self.doubt:
-            return Column(index, path, short_path, UNKNOWN, 0, None, self.definition, self.repetition, self.doubt, variant=variant)
-        length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
-        physical = PHYSICAL_TYPES[element.type]
-        logical = logical_of(element)
-        doubt = doubt_of(physical, element.type_length, logical) or contradiction_of(element)
-        return Column(
-            index, path, short_path, physical, length, None if doubt else logical, self.definition, self.repetition, doubt, variant=variant
-        )
+        physical, length, logical, doubt = UNKNOWN, 0, None, self.doubt
+        if not doubt:
+            physical, logical = PHYSICAL_TYPES[element.type], logical_of(element)
+            length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
+            doubt = doubt_of(physical, element.type_length, logical) or contradiction_of(element)
+        kind, levels = (physical, length, None if doubt else logical), (self.definition, self.repetition)
+        return Column(index, path, short_path, *kind, *levels, doubt, variant=self.path if self.is_in_variant else ())
 
 
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:

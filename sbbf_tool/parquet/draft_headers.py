@@ -63,9 +63,6 @@ def readings(data: bytes) -> tuple[HeaderReading, ...]:
     return tuple(HeaderReading(dialect, *headers[dialect.header]) for dialect in DRAFTS if dialect.header in headers)
 
 
-# --- No Thrift ---
-
-
 def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
     """Parse the u32 fields of `layout`. Raises UnreadableError unless they are zeros after a size that the branch wrote."""
     if len(data) < layout.size:
@@ -80,9 +77,6 @@ def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
             f"{MAX_BYTES} bytes, not {num_bytes}"
         )
     return layout.size, num_bytes
-
-
-# --- Thrift ---
 
 
 def _parse_without_compression(data: bytes) -> ParsedHeader:
@@ -100,22 +94,12 @@ def _parse_page(data: bytes) -> ParsedHeader:
 
 
 def _build_page(num_bytes: int) -> bytes:
-    return build_struct(
-        PageHeader(
-            type=PageType.BLOOM_FILTER_PAGE,
-            uncompressed_page_size=num_bytes,
-            compressed_page_size=num_bytes,
-            bloom_filter_page_header=_header(num_bytes),
-        )
-    )
+    return build_struct(PageHeader(PageType.BLOOM_FILTER_PAGE, num_bytes, num_bytes, bloom_filter_page_header=_header(num_bytes)))
 
 
 def _header(num_bytes: int) -> BloomFilterPageHeader:
-    return BloomFilterPageHeader(
-        numBytes=num_bytes,
-        algorithm=BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()),
-        hash=BloomFilterHash(XXHASH=XxHash()),  # today's name of union field 1; names are not stored
-    )
+    # XXHASH is today's name of union field 1; names are not stored.
+    return BloomFilterPageHeader(num_bytes, BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()), BloomFilterHash(XXHASH=XxHash()))
 
 
 def _num_bytes(header: BloomFilterPageHeader) -> int:

@@ -171,7 +171,7 @@ class Footer(FooterStructs):
         offsets, lengths, paths = self.numbers("bloom_filter_offset", "bloom_filter_length", "file_path")
         if not any(offsets):
             return {}
-        (has_length,) = self.presence("bloom_filter_length")
+        (has_length,) = self.numbers("bloom_filter_length", presence=True)
         places = {
             divmod(at, len(self.columns)): FilterPlace(offset, lengths[at] if has_length[at] else None)
             for at, offset in enumerate(offsets)
@@ -181,7 +181,7 @@ class Footer(FooterStructs):
 
     def recorded_chunks(self) -> set[ChunkKey]:
         """Return the chunks that are not locked for which a filter offset or length is stated, valid or not."""
-        presence = zip(*self.presence("bloom_filter_offset", "bloom_filter_length"), strict=True)
+        presence = zip(*self.numbers("bloom_filter_offset", "bloom_filter_length", presence=True), strict=True)
         chunks = {divmod(at, len(self.columns)) for at, flags in enumerate(presence) if any(flags)}
         return {key for key in chunks if not self.is_locked(*key)} if self.has_encrypted_chunks else chunks
 

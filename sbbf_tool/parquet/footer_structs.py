@@ -90,22 +90,14 @@ class FooterStructs:
         assert self.index is not None
         return iter(parse_struct(RowGroup, self.index.row_group(row_group)).columns)
 
-    def numbers(self, *names: str) -> tuple[Sequence[int], ...]:
+    def numbers(self, *names: str, presence: bool = False) -> tuple[Sequence[int], ...]:
         """Return, for each field of `ColumnChunk` or `ColumnMetaData`, its numbers in all chunks, row group by row group.
 
-        The number is 0 for a chunk that does not state the field; for text it is 0 only if the text is empty. Much faster than looking at
-        each chunk.
+        The number is 0 for a chunk that does not state the field; for text it is 0 only if the text is empty; with `presence` it is 1 for
+        each chunk that states the field. Much faster than looking at each chunk.
         """
-        return self._of_all_chunks(names, presence=False)
-
-    def presence(self, *names: str) -> tuple[Sequence[int], ...]:
-        """Return, as `numbers` does, 1 for each chunk that states the field, and 0 for each other one."""
-        return self._of_all_chunks(names, presence=True)
-
-    def _of_all_chunks(self, names: Sequence[str], *, presence: bool) -> tuple[Sequence[int], ...]:
         if self.index is None:
-            as_number = _is_stated if presence else _as_number
-            return tuple([as_number(value) for value in self._values(name)] for name in names)
+            return tuple([int(value is not None) if presence else _as_number(value) for value in self._values(name)] for name in names)
         # Eight bytes per chunk and field are kept, so that the footer is read once for each set of fields.
         missing = [name for name in names if (name, presence) not in self._fields]
         if missing:
@@ -125,7 +117,3 @@ class FooterStructs:
 
 def _as_number(value: int | str | None) -> int:
     return len(value) if isinstance(value, str) else value or 0
-
-
-def _is_stated(value: object) -> int:
-    return int(value is not None)

@@ -131,23 +131,13 @@ _UNITS = ("MILLIS", "MICROS", "NANOS")
 _PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "GEOMETRY", "GEOGRAPHY")
 _CONVERTED = {
     ConvertedType.UTF8: Logical("STRING"),
-    ConvertedType.ENUM: Logical("ENUM"),
-    ConvertedType.DATE: Logical("DATE"),
-    ConvertedType.TIME_MILLIS: Logical("TIME", unit="MILLIS"),
-    ConvertedType.TIME_MICROS: Logical("TIME", unit="MICROS"),
-    ConvertedType.TIMESTAMP_MILLIS: Logical("TIMESTAMP", unit="MILLIS"),
-    ConvertedType.TIMESTAMP_MICROS: Logical("TIMESTAMP", unit="MICROS"),
-    ConvertedType.UINT_8: Logical("INT", bits=8, signed=False),
-    ConvertedType.UINT_16: Logical("INT", bits=16, signed=False),
-    ConvertedType.UINT_32: Logical("INT", bits=32, signed=False),
-    ConvertedType.UINT_64: Logical("INT", bits=64, signed=False),
-    ConvertedType.INT_8: Logical("INT", bits=8),
-    ConvertedType.INT_16: Logical("INT", bits=16),
-    ConvertedType.INT_32: Logical("INT", bits=32),
-    ConvertedType.INT_64: Logical("INT", bits=64),
-    ConvertedType.JSON: Logical("JSON"),
-    ConvertedType.BSON: Logical("BSON"),
-    ConvertedType.INTERVAL: Logical("INTERVAL"),
+    **{getattr(ConvertedType, kind): Logical(kind) for kind in ("ENUM", "DATE", "JSON", "BSON", "INTERVAL")},
+    **{getattr(ConvertedType, f"{kind}_{unit}"): Logical(kind, unit=unit) for kind in ("TIME", "TIMESTAMP") for unit in _UNITS[:2]},
+    **{
+        getattr(ConvertedType, f"{name}_{bits}"): Logical("INT", bits, name == "INT")
+        for name in ("INT", "UINT")
+        for bits in (8, 16, 32, 64)
+    },
 }
 
 

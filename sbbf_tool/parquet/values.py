@@ -317,20 +317,10 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMet
     meta.total_uncompressed_size = count_of(meta.total_uncompressed_size)
     if meta.type == Type.INT96:
         meta.type = Type.FIXED_LEN_BYTE_ARRAY
-    narrow = FileMetaData(
-        version=footer.metadata.version or 1,
-        schema=schema,
-        num_rows=source.num_rows,
-        row_groups=[
-            RowGroup(
-                columns=[ColumnChunk(file_offset=chunk.file_offset or 0, meta_data=meta)],
-                total_byte_size=count_of(source.total_byte_size),
-                num_rows=source.num_rows,
-            )
-        ],
-        created_by=footer.metadata.created_by,
-    )
-    raw = build_struct(narrow)
+    chunks = [ColumnChunk(file_offset=chunk.file_offset or 0, meta_data=meta)]
+    row_groups = [RowGroup(chunks, count_of(source.total_byte_size), source.num_rows)]
+    version, created_by = footer.metadata.version or 1, footer.metadata.created_by
+    raw = build_struct(FileMetaData(version, schema, source.num_rows, row_groups, created_by=created_by))
     return MAGIC + raw + build_tail(raw)
 
 
@@ -351,10 +341,5 @@ def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaEl
 
 
 def _bare_leaf(element: SchemaElement) -> SchemaElement:
-    is_int96 = element.type == Type.INT96
-    return SchemaElement(
-        name=element.name,
-        repetition_type=element.repetition_type,
-        type=Type.FIXED_LEN_BYTE_ARRAY if is_int96 else element.type,
-        type_length=12 if is_int96 else element.type_length,
-    )
+    kind, length = (Type.FIXED_LEN_BYTE_ARRAY, int96.INT96_BYTES) if element.type == Type.INT96 else (element.type, element.type_length)
+    return SchemaElement(kind, length, element.repetition_type, element.name)

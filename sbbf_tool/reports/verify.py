@@ -24,29 +24,29 @@ class FilterVerification:
     bitset_bytes: int | None
     stated_length: int | None
     """`bloom_filter_length` in the footer."""
-    verified_values: int
+    verified_values: int = 0
     """Number of non-null values of the chunk that were checked."""
-    false_negatives: int
+    false_negatives: int = 0
     """Number of false negatives among these values: a query loses their rows. NaN is counted separately."""
-    examples: tuple[str, ...]
+    examples: tuple[str, ...] = ()
     """Some of the false negatives, in the form that `probe` accepts."""
-    cause: str | None
+    cause: str | None = None
     """Form in which the filter holds the false negatives, if known: `text`, `width`, `block`, `draft`; `empty` for an empty filter."""
-    explanation: str | None
+    explanation: str | None = None
     """The cause as a sentence."""
-    excluded_nans: int
+    excluded_nans: int = 0
     """NaN values that the filter excludes. This is no defect, since NaN is stored in many forms and equals nothing."""
-    excluded_forms: tuple[str, ...]
+    excluded_forms: tuple[str, ...] = ()
     """Values that the filter excludes although they equal a stored value in another form: the other zero; the canonical `nan`."""
-    excluded_intervals: int
+    excluded_intervals: int = 0
     """INTERVAL values whose normalised form the filter lacks, although the metadata claims otherwise; DuckDB queries only that form."""
-    excluded_instants: int
+    excluded_instants: int = 0
     """INT96 instants that are stored in a form that is not rounded down, while the filter lacks the rounded-down form."""
-    estimated_fpp: float | None
+    estimated_fpp: float | None = None
     """False-positive rate, estimated from the bits that are set."""
-    measured_fpp: float | None
+    measured_fpp: float | None = None
     """False-positive rate, measured with `absent_keys`."""
-    absent_keys: int
+    absent_keys: int = 0
     """Number of random keys, as wide as the column's values, that the chunk does not hold."""
     problem: str | None = None
     """Why the filter could not be verified."""

@@ -15,22 +15,17 @@ from sbbf_tool.rules.facts import ChunkFacts, Reads
 from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, Look, Rule, at_each_filter
 
 GROUP = "correctness"
-_error = partial(Rule, group=GROUP, severity=ERROR)
-_warning = partial(Rule, group=GROUP, severity=WARNING)
-_info = partial(Rule, group=GROUP, severity=INFO)
+_error, _warning, _info = (partial(Rule, group=GROUP, severity=severity, reads=Reads.DATA) for severity in (ERROR, WARNING, INFO))
+_loses_rows = partial(_error, fix=fixes.rebuild, repairs=DROP_OR_REBUILD)
 
 _ZEROS = {"0.0": "-0.0", "-0.0": "0.0"}
 _NAN = "nan"
 
 
 def _empty(chunk: ChunkFacts, *, boolean: bool) -> str | None:
-    if chunk.bits is None or not chunk.bits.empty or not chunk.values or _is_boolean(chunk) != boolean:
+    if chunk.bits is None or not chunk.bits.empty or not chunk.values or (chunk.meta.type == Type.BOOLEAN) != boolean:
         return None
     return f"no bit is set, but the chunk has {chunk.values:,} values"
-
-
-def _is_boolean(chunk: ChunkFacts) -> bool:
-    return bool(chunk.meta.type == Type.BOOLEAN)
 
 
 def _at_each_verification(examine: Callable[[FilterVerification], str | None], *, of_filter: bool = True) -> Look:
@@ -43,12 +38,8 @@ def _at_each_verification(examine: Callable[[FilterVerification], str | None], *
     return at_each_filter(look)
 
 
-def _with_cause(cause: str) -> Look:
+def _with_cause(cause: str | None) -> Look:
     return _at_each_verification(lambda verification: _false_negatives(verification) if verification.cause == cause else None)
-
-
-def _unexplained(verification: FilterVerification) -> str | None:
-    return _false_negatives(verification) if verification.cause is None else None
 
 
 def _false_negatives(verification: FilterVerification) -> str | None:
@@ -85,64 +76,47 @@ def _wrong_statistics(verification: FilterVerification, *, harmless: bool) -> st
 
 
 RULES = (
-    _error(
+    _loses_rows(
         name="false-negatives",
-        reads=Reads.DATA,
         message="The filter has false negatives of unknown cause, so queries lose rows.",
         why="Possible causes: a damaged bitset, the filter of another column or row group, a filter that was built before all "
         "values were added (arrow-go 18.4.0), or a hash that sbbf does not know.",
-        look=_at_each_verification(_unexplained),
-        fix=fixes.rebuild,
-        repairs=DROP_OR_REBUILD,
+        look=_with_cause(None),
     ),
-    _error(
+    _loses_rows(
         name="hashed-as-text",
-        reads=Reads.DATA,
         message="The filter holds the values as text instead of as bytes, so every reader that follows the format loses rows.",
         why="parquetjs hashes the result of `toString()`, which is right for strings and wrong for numbers.",
         look=_with_cause(misses.TEXT),
-        fix=fixes.rebuild,
-        repairs=DROP_OR_REBUILD,
     ),
-    _error(
+    _loses_rows(
         name="hashed-at-wrong-width",
-        reads=Reads.DATA,
         message="The filter holds the values with a width or byte order that differs from that of the file, so readers lose rows.",
         why="Some libraries hash their own representation of a value: small integers in 1 or 2 bytes, decimals in 16, integers in 8 "
         "instead of 4.",
         look=_with_cause(misses.WIDTH),
-        fix=fixes.rebuild,
-        repairs=DROP_OR_REBUILD,
     ),
-    _error(
+    _loses_rows(
         name="wrong-block",
-        reads=Reads.DATA,
         message="The filter holds the values in blocks other than those that the format assigns to them, so readers lose rows.",
         why="Drafts of the format chose the block by a remainder, and some readers and writers still do; or the header states more "
         "bytes than the filter was built with.",
         look=_with_cause(misses.BLOCK),
-        fix=fixes.rebuild,
-        repairs=DROP_OR_REBUILD,
     ),
-    _error(
+    _loses_rows(
         name="hashed-as-draft",
-        reads=Reads.DATA,
         message="The filter holds hashes of a draft of the format but has a header of the released format, so readers lose rows.",
         why="The writer follows a draft of 2018 or 2019 (MurmurHash3), or behaves like builds of parquet-mr's Bloom filter "
         "branch (which hash every number as the empty string), but writes the header of the released format.",
         look=_with_cause(misses.DRAFT),
-        fix=fixes.rebuild,
-        repairs=DROP_OR_REBUILD,
     ),
-    _error(
+    _loses_rows(
         name="empty-filter",
         reads=Reads.FILTERS,
         message="The filter is empty although the column chunk has values, so readers find none of them.",
         why="arrow-go 18.4.0 writes adaptive filters without their values; other writers reserve space for a filter and fail before "
         "they fill it.",
         look=at_each_filter(lambda chunk: _empty(chunk, boolean=False)),
-        fix=fixes.rebuild,
-        repairs=DROP_OR_REBUILD,
     ),
     _error(
         name="empty-boolean-filter",
@@ -154,19 +128,15 @@ RULES = (
         fix=fixes.remove,
         repairs=DROP,
     ),
-    _error(
+    _loses_rows(
         name="interval-not-normalised",
-        reads=Reads.DATA,
         message="The file states that its INTERVAL filters hold normalised values, but this one does not, so DuckDB loses rows.",
         why="DuckDB 2.0 queries only the normalised form where the key duckdb.interval_bloom_filter is set. A tool that writes "
         "filters of another form must remove the key.",
         look=_at_each_verification(_excluded_intervals),
-        fix=fixes.rebuild,
-        repairs=DROP_OR_REBUILD,
     ),
     _warning(
         name="int96-form-missing",
-        reads=Reads.DATA,
         message="The filter excludes the usual form of INT96 timestamps that are stored in another form, so readers that query the "
         "usual form lose rows.",
         why="Arrow C++ up to 22.0 stores an instant before 1970 as the following day with a negative time of day (apache/arrow "
@@ -178,7 +148,6 @@ RULES = (
     ),
     _error(
         name="wrong-statistics",
-        reads=Reads.DATA,
         message="The statistics of the column chunk exclude values that it holds, so readers that prune by them lose rows.",
         why="Bounds and null_count come from the writer, and query engines skip row groups by them before they read a "
         "filter. No filter helps: rewrite the file.",
@@ -186,7 +155,6 @@ RULES = (
     ),
     _info(
         name="wrong-null-count",
-        reads=Reads.DATA,
         message="The number of nulls in the footer is wrong, but no reader loses a row by it.",
         why="parquet-java counts nulls in a REQUIRED column if it writes without validation. Readers skip a row group only if the count "
         "is 0 or that of all values; numbers of nulls or values that they take from the footer are wrong.",
@@ -194,7 +162,6 @@ RULES = (
     ),
     _warning(
         name="zero-form-missing",
-        reads=Reads.DATA,
         message="The column holds a zero, but the filter holds only one of 0.0 and -0.0, so readers that query the other form lose rows.",
         why="The format does not specify which form is hashed (apache/parquet-format issue 407), and most writers hash the stored "
         "bits. SQL treats both zeros as equal; DataFusion and parquet-java query only the form in the query.",
@@ -204,7 +171,6 @@ RULES = (
     ),
     _info(
         name="nan-forms-missing",
-        reads=Reads.DATA,
         message="The column holds NaN, but the filter does not hold every form of NaN, so a query for NaN may find no rows.",
         why="NaN has many bit patterns, and SQL engines disagree on whether they are equal. parquet-java up to 1.17 stores one form "
         "and hashes another. The filter is correct: readers should not query it for NaN.",

@@ -17,8 +17,7 @@ from sbbf_tool.rules.file_facts import FileFacts, are_many
 from sbbf_tool.rules.rule import REBUILD_ONLY, Limits, Rule, at_each_filter
 
 GROUP = "efficiency"
-_warning = partial(Rule, group=GROUP, severity=WARNING)
-_info = partial(Rule, group=GROUP, severity=INFO)
+_warning, _info = (partial(Rule, group=GROUP, severity=severity) for severity in (WARNING, INFO))
 
 _MUCH_SMALLER = 4
 LARGE_SHARE = 0.25
@@ -119,7 +118,6 @@ def _unreferenced_bytes(file: FileFacts) -> Iterator[Evidence]:
 RULES = (
     _warning(
         name="identical-blocks",
-        reads=Reads.FILTERS,
         message="All blocks of the filter are identical, so it is no more selective than one block and skips hardly anything.",
         why="parquetjs creates one block and uses it for every block of the filter.",
         look=at_each_filter(_identical_blocks),
@@ -128,7 +126,6 @@ RULES = (
     ),
     _warning(
         name="saturated",
-        reads=Reads.FILTERS,
         message="The filter has so many bits set that it excludes fewer than half of the absent values.",
         why="The writer expected too few distinct values, or limits the size of filters too much.",
         look=at_each_filter(_saturated),
@@ -137,7 +134,6 @@ RULES = (
     ),
     _info(
         name="nearly-empty",
-        reads=Reads.FILTERS,
         message="The filter is far larger than its values need: at a quarter of its size the false-positive rate would still be at most "
         "1 %.",
         why="The writer expected too many distinct values. By default, parquet-java writes 1 MiB and pyarrow expects a million values.",
@@ -146,7 +142,6 @@ RULES = (
     ),
     _info(
         name="larger-than-chunk",
-        reads=Reads.FILTERS,
         message="The filter is larger than the data that it can skip.",
         why="Small row groups, or data that compresses well. StarRocks ignores such a filter; other readers gain only where it lets them "
         "skip the other columns of the row group.",
@@ -155,7 +150,6 @@ RULES = (
     ),
     _info(
         name="large-for-chunk",
-        reads=Reads.FILTERS,
         message="The filter is larger than a quarter of the data that it can skip.",
         why="The data compresses well, or the size of the filter is a guess. The filter pays only where most lookups are for absent "
         "values.",
@@ -191,7 +185,6 @@ RULES = (
     ),
     _info(
         name="unreferenced-bytes",
-        reads=Reads.FILTERS,
         message="At least 64 KiB and 1 % of the file are bytes to which nothing in the file refers, so they cost storage and transfer.",
         why="A program replaced footers or filters and left the old ones, an append was interrupted, or the writer aligned row groups with "
         "padding. Writing the file again with its writer removes them. What another program finds by a key-value entry is not counted.",

@@ -10,7 +10,7 @@ from functools import partial
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.rules import fixes
-from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts
 from sbbf_tool.rules.rule import DROP_OR_REBUILD, Limits, Rule, at_each_filter
 
 GROUP = "encryption"
@@ -32,7 +32,6 @@ def _rebuild(column: ColumnFacts, limits: Limits) -> Fix | None:
 RULES = (
     _error(
         name="plaintext-filter-on-encrypted-column",
-        reads=Reads.FILTERS,
         message="The column is encrypted but its filter is not, so anyone can test which values the column holds.",
         why="arrow-rs writes plaintext filters into encrypted files. They disclose data, and readers with the key expect ciphertext "
         "and fail.",
@@ -41,7 +40,6 @@ RULES = (
     ),
     _error(
         name="damaged-encrypted-filter",
-        reads=Reads.FILTERS,
         message="The filter of this encrypted column does not consist of two valid encrypted modules, so readers with the key fail.",
         why="The filter was truncated, overwritten, moved or exchanged, or was not encrypted as modules 8 and 9 (parquet-go uses 6 "
         "and 7). Without the key only the lengths of header and bitset are checked; with it, every bit.",

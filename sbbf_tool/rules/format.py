@@ -17,8 +17,7 @@ from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, SET_LENGTH, Limits, Look, Rule, at_each_filter
 
 GROUP = "format"
-_error = partial(Rule, group=GROUP, severity=ERROR)
-_warning = partial(Rule, group=GROUP, severity=WARNING)
+_error, _warning = (partial(Rule, group=GROUP, severity=severity) for severity in (ERROR, WARNING))
 
 
 def _at_each_header(examine: Callable[[StoredFilter], str | None]) -> Look:
@@ -72,17 +71,11 @@ def _partial_block(stored: StoredFilter) -> str | None:
     return f"its bitset has {stored.header.num_bytes:,} bytes, and the last {remainder} are not a whole block" if remainder else None
 
 
-def _not_power_of_two(stored: StoredFilter) -> str | None:
-    size = stored.header.num_bytes
-    return f"its bitset has {size:,} bytes" if size & (size - 1) else None
-
-
-def _under_64_bytes(stored: StoredFilter) -> str | None:
-    return f"its bitset has {stored.header.num_bytes} bytes" if stored.header.num_bytes < sizing.MIN_BYTES else None
-
-
-def _over_128_mib(stored: StoredFilter) -> str | None:
-    return f"its bitset has {stored.header.num_bytes:,} bytes" if stored.header.num_bytes > sizing.MAX_BYTES else None
+def _at_each_size(is_wrong: Callable[[int], bool]) -> Look:
+    """Build the `look` function of a rule about the bytes of bitsets."""
+    return _at_each_header(
+        lambda stored: f"its bitset has {stored.header.num_bytes:,} bytes" if is_wrong(stored.header.num_bytes) else None
+    )
 
 
 def _placeholder_offset(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -95,7 +88,6 @@ def _placeholder_offset(column: ColumnFacts, limits: Limits) -> Iterator[Evidenc
 RULES = (
     _error(
         name="unreadable-filter",
-        reads=Reads.FILTERS,
         message="The footer refers to a filter, but there is none at its offset, so some readers fail and no reader skips anything.",
         why="A tool rewrote the file and kept the old offsets, or the file was truncated or overwritten. Iceberg, ClickHouse and "
         "parquet-go fail the query or cannot open the file; other readers continue without a filter.",
@@ -105,7 +97,6 @@ RULES = (
     ),
     _error(
         name="overlapping-filter",
-        reads=Reads.FILTERS,
         message="The filter shares bytes with other contents of the file, so one of the two is damaged.",
         why="A tool moved pages and kept the old offsets. Readers interpret the bytes as the footer states, and lose rows.",
         look=at_each_filter(_overlap),
@@ -123,7 +114,6 @@ RULES = (
     ),
     _error(
         name="unknown-header",
-        reads=Reads.FILTERS,
         message="The filter's header states another algorithm, hash or compression than the format defines, so its bits "
         "cannot be interpreted.",
         why="parquetjs leaves algorithm, hash and compression empty; parquet-go may compress with GZIP, which the format does not "
@@ -134,7 +124,6 @@ RULES = (
     ),
     _error(
         name="draft-dialect",
-        reads=Reads.FILTERS,
         message="The filter follows an unreleased draft of the format, so no reader uses it and some fail.",
         why="Such filters were written by builds of parquet-mr's Bloom filter branch in 2019 and 2020, and by tools that follow the drafts "
         "of that time. The header does not show the hash function; only queries for stored values do. ClickHouse and DuckDB "
@@ -157,7 +146,6 @@ RULES = (
     ),
     _error(
         name="wrong-length",
-        reads=Reads.FILTERS,
         message="The footer and the header state different lengths of the filter, so readers disagree about its bits.",
         why="arrow-rs up to 59 reads the wrong blocks and loses rows, parquet-java pads the bitset with zeros, Arrow C++ fails, "
         "DuckDB ignores the filter.",
@@ -167,7 +155,6 @@ RULES = (
     ),
     _error(
         name="partial-block",
-        reads=Reads.FILTERS,
         message="The filter does not consist of whole blocks of 32 bytes, as the format requires, so some readers refuse it.",
         why="parquet-java writes a filter of any size that `parquet.bloom.filter.max.bytes` states. ClickHouse fails the query; "
         "DuckDB, Doris and hyparquet ignore the filter.",
@@ -177,31 +164,28 @@ RULES = (
     ),
     _warning(
         name="not-power-of-two",
-        reads=Reads.FILTERS,
         message="The size of the filter is not a power of two, which the format allows but some readers refuse or misread.",
         why="Written by parquet-go, parquetjs, and parquet-java with a maximum size. Arrow C++ and Velox refuse the filter; Impala "
         "reads the wrong blocks and may lose rows.",
-        look=_at_each_header(_not_power_of_two),
+        look=_at_each_size(lambda size: size & (size - 1) != 0),
         fix=fixes.add,
         repairs=REBUILD_ONLY,
     ),
     _warning(
         name="under-64-bytes",
-        reads=Reads.FILTERS,
         message="The filter has a single block, which the format allows but Impala reads as two.",
         why="Written by DuckDB, arrow-rs and parquet-java for few distinct values. Impala reads past the end of the filter and may "
         "lose rows.",
-        look=_at_each_header(_under_64_bytes),
+        look=_at_each_size(lambda size: size < sizing.MIN_BYTES),
         fix=fixes.add,
         repairs=REBUILD_ONLY,
     ),
     _warning(
         name="over-128-mib",
-        reads=Reads.FILTERS,
         message="The filter is larger than 128 MiB, which the format allows but most readers refuse.",
         why="The writer expected very many distinct values. Trino fails the query; parquet-java, Arrow C++, Velox and Impala ignore "
         "the filter or fail.",
-        look=_at_each_header(_over_128_mib),
+        look=_at_each_size(lambda size: size > sizing.MAX_BYTES),
         fix=fixes.shrink_to_portable,
         repairs=REBUILD_ONLY,
     ),

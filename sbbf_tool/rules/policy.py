@@ -82,7 +82,6 @@ RULES = (
     ),
     _error(
         name=DEVIATING_FILTER,
-        reads=Reads.FILTERS,
         message="The filter is not as the policy declares it: it is missing, weaker, too large or broken.",
         why="The rule runs only if the configuration file has `[[filters]]`, or the policy `filters`, and for the files that these name.",
         look=_deviating_filter,
@@ -91,7 +90,6 @@ RULES = (
     ),
     _error(
         name="fpp-above-limit",
-        reads=Reads.FILTERS,
         message="The false-positive rate of the filter is above the limit.",
         why="The rule runs only if `max_fpp` is given.",
         look=_fpp,
@@ -100,7 +98,6 @@ RULES = (
     ),
     _error(
         name="bytes-share-above-limit",
-        reads=Reads.FILTERS,
         message="The filters of the column take more bytes per byte of data than the limit allows.",
         why="The rule runs only if `max_bytes_share` is given.",
         look=_bytes_share,
@@ -109,7 +106,6 @@ RULES = (
     ),
     _error(
         name="too-few-values",
-        reads=Reads.FILTERS,
         message="The filter holds fewer distinct values than the limit requires.",
         why="The rule runs only if `min_ndv` is given.",
         look=_ndv,

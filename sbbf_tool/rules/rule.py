@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
-from typing import Protocol
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix
@@ -57,21 +56,19 @@ LookAtFile = Callable[[FileFacts], Iterable[Evidence]]
 MakeFix = Callable[[ColumnFacts, Limits], Fix | None]
 
 
-class AnyRule(Protocol):
-    """What a catalog shows of a rule, also of one that an extension brings; the fields are those of `Rule`."""
+@dataclass(frozen=True, slots=True)
+class AnyRule:
+    """What a catalog shows of a rule, also of one that an extension brings."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def severity(self) -> str: ...
-    @property
-    def reads(self) -> Reads: ...
-    @property
-    def message(self) -> str: ...
-    @property
-    def why(self) -> str: ...
+    name: str
+    """A stable name in kebab case."""
+    group: str
+    severity: str
+    message: str
+    """One sentence for a reader who sees the finding for the first time."""
+    why: str
+    """Which writers make such filters, and which readers they harm."""
+    reads: Reads = Reads.FILTERS
 
 
 class FilterFix(IntEnum):
@@ -93,16 +90,7 @@ REBUILD_ONLY = None, FilterFix.REBUILD
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    name: str
-    """A stable name in kebab case."""
-    group: str
-    severity: str
-    reads: Reads
-    message: str
-    """One sentence for a reader who sees the finding for the first time."""
-    why: str
-    """Which writers make such filters, and which readers they harm."""
+class Rule(AnyRule):
     look: Look | None = None
     """How the rule examines a column; None for a rule about the whole file."""
     look_at_file: LookAtFile | None = None
@@ -127,10 +115,11 @@ class Rule:
             fix=self.fix(column, limits) if self.fix and column.can_be_changed else None,
         )
 
-    def find_in_file(self, file: FileFacts) -> Finding | None:
+    def find_in_file(self, file: FileFacts | None) -> Finding | None:
         """Return the rule's finding for a whole file, which has no fix; None without evidence."""
-        evidence = tuple(self.look_at_file(file)) if self.look_at_file is not None else ()
-        return Finding(self.name, self.severity, file.name, None, self.message, evidence) if evidence else None
+        if file is None or self.look_at_file is None or not (evidence := tuple(self.look_at_file(file))):
+            return None
+        return Finding(self.name, self.severity, file.name, None, self.message, evidence)
 
 
 def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
@@ -148,13 +137,9 @@ def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
 def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limits, file: FileFacts | None = None) -> tuple[Finding, ...]:
     """Return the findings of the rules, worst severity first, then by rule and by column; those about the whole file if `file` is given."""
     findings = [
-        finding for rule in rules for finding in (*_find_in_columns(rule, columns, limits), file and rule.find_in_file(file)) if finding
+        finding for rule in rules for finding in (*(rule.find(column, limits) for column in columns), rule.find_in_file(file)) if finding
     ]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
-
-
-def _find_in_columns(rule: Rule, columns: Sequence[ColumnFacts], limits: Limits) -> Iterator[Finding | None]:
-    return (rule.find(column, limits) for column in columns)
 
 
 def ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str) -> None:

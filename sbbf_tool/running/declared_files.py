@@ -79,9 +79,9 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]
 
 def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:
     """Return the tables that are declared by their own names, in the folders and globs of a run."""
-    bases = [literal_base(name if is_url(name) else os.path.abspath(name), "").rstrip("/") + "/" for name in names]
+    bases = [_as_folder(literal_base(name if is_url(name) else os.path.abspath(name), "")) for name in names]
     declared = dict.fromkeys(_name_of(declaration, path) for declaration in declarations for path in declaration.paths)
-    places = {name: f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/" for name in declared if not is_table_name(name)}
+    places = {name: _as_folder(name) for name in declared if not is_table_name(name)}
     below = [name for name, place in places.items() if any(place.startswith(base) and place != base for base in bases)]
     return [table for name in below if (table := find_table(name)) is not None]
 
@@ -172,9 +172,13 @@ def _name_of(declaration: FilterSpec, path: str) -> str:
 
 def _outermost(names: Iterable[str]) -> list[str]:
     """Return the names that are not below another one."""
-    places = {name: f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/" for name in names}
+    places = {name: _as_folder(name) for name in names}
     chosen: list[str] = []
-    for name in sorted(places, key=lambda name: places[name]):
+    for name in sorted(places, key=places.__getitem__):
         if not any(places[name].startswith(places[above]) for above in chosen):
             chosen.append(name)
     return chosen
+
+
+def _as_folder(name: str) -> str:
+    return f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/"

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import fields, replace
 from functools import cache, lru_cache
@@ -52,18 +52,19 @@ class IncrementalRunner:
         self._runner = runner
         self._state = state
 
-    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
+    def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Yield the row of each file; see `Runner.run`. Unchanged files come first among each group of files that is worked on."""
-        requests = _Requests(work.of_table(selection.table_files()) if selection.table is not None else work)
-        listing = _Listing(selection)
+        requests = _Requests(work.on(selection))
+        objects = _objects_of(selection)
         waiting: list[ListedFile] = []
         most = self._runner.most_files
         try:
             for entry in self._runner.list_files(selection, links=work.changes):
-                file = entry if entry.skipped else listing.add_version(entry)
+                has_version = entry.skipped or _version_of(entry) is not None
+                file = entry if has_version else objects.get(entry.path) or stat_file(entry.path)
                 row = None if file.skipped else self._find(file, requests)
                 if row is None:
-                    waiting.append(file if _has_settled(file) else _without_version(file))
+                    waiting.append(file if _has_settled(file) else ListedFile(file.path, skipped=file.skipped))
                 else:
                     yield row
                 if most is not None and len(waiting) >= most:
@@ -80,7 +81,7 @@ class IncrementalRunner:
         self, files: list[ListedFile], selection: Selection, work: Work[Report], requests: _Requests
     ) -> Generator[Row[Report], None, None]:
         by_path = {file.path: file for file in files if file.skipped is None}
-        with closing(_generator(self._runner.run(selection.only(files), work))) as rows:
+        with closing(self._runner.run(selection.only(files), work)) as rows:
             for row in rows:
                 file = by_path.get(row.path)
                 if file is not None and self._state.writes:
@@ -174,35 +175,14 @@ def _version_of(file: ListedFile) -> str | None:
     return json.dumps((file.bytes, file.modified, file.change_time, file.inode, file.etag)) if is_known else None
 
 
-class _Listing:
-    """Versions of the files that are not in a listing which states it: files of tables, and objects that are named."""
-
-    def __init__(self, selection: Selection) -> None:
-        self._table = selection.table
-        self._objects: dict[str, ListedFile] | None = None
-
-    def add_version(self, file: ListedFile) -> ListedFile:
-        """Return the file with its version, as far as it is known."""
-        if _version_of(file) is not None:
-            return file
-        if self._table is not None and places.is_url(file.path):
-            if self._objects is None:
-                self._objects = _list_objects(self._table.location)
-            if file.path in self._objects:
-                return self._objects[file.path]
-        return stat_file(file.path)
-
-
-def _list_objects(location: str) -> dict[str, ListedFile]:
-    try:
-        return {file.path: file for file in discover((f"{location.rstrip('/')}/",))}
-    except SbbfError:
-        # Then each object needs a request.
+def _objects_of(selection: Selection) -> dict[str, ListedFile]:
+    """List the objects of a table, whose metadata do not state their versions; return none if each object needs a request."""
+    if selection.table is None or not places.is_url(selection.table.location):
         return {}
-
-
-def _without_version(file: ListedFile) -> ListedFile:
-    return ListedFile(file.path, skipped=file.skipped)
+    try:
+        return {file.path: file for file in discover((f"{selection.table.location.rstrip('/')}/",))}
+    except SbbfError:
+        return {}
 
 
 def _has_settled(file: ListedFile) -> bool:
@@ -242,7 +222,3 @@ def _repeat(row: Row[Any]) -> Row[Any]:
         return row
     status, reason = again.outcome()
     return replace(row, path=again.file, status=status, reason=reason, report=again)
-
-
-def _generator(rows: Iterable[Row[Report]]) -> Generator[Row[Report], None, None]:
-    yield from rows

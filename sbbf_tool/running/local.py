@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -64,11 +64,9 @@ class LocalRunner:
         """List the files of a run; see `Selection.files`."""
         return selection.files(links=links)
 
-    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
+    def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Work on each file; see `Runner.run`."""
-        if selection.table is not None:
-            selection.ensure(work.needs)
-            work = work.of_table(selection.table_files())
+        work = work.on(selection)
         skipped: list[ListedFile] = []
         files = _without_skipped(selection.files(links=work.changes), skipped)
         if self.progress is not None:

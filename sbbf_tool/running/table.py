@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -127,7 +127,7 @@ class TableChange(Protocol):
     vanished: list[str]
     """Paths of the files that other commits replaced or removed before this run could."""
 
-    def rows(self, run: Callable[[Any, Any], Iterator[Any]], work: Any) -> Iterator[Any]:
+    def rows(self, run: Callable[[Any, Any], Generator[Any, None, None]], work: Any) -> Iterator[Any]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row."""
 
     def ensure_columns(self, selection: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -68,6 +68,13 @@ class Work(Generic[Report]):
         self.given = Given(keys, max_page_bytes, strict, Reuse(), edit, _PATIENCE_SECONDS)
         self.table_files = table_files
 
+    def on(self, selection: Selection) -> Work[Report]:
+        """Return the same work on the files of a selection. Raises UsageError if its table lacks a column that the verb needs."""
+        if selection.table is None:
+            return self
+        selection.ensure(self.needs)
+        return self.of_table(selection.table_files())
+
     def of_table(self, table_files: TableFiles | None) -> Work[Report]:
         """Return the same work on files of a table."""
         if table_files is self.table_files:
@@ -102,8 +109,7 @@ class Work(Generic[Report]):
 
     def combine(self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None) -> Any:
         """Return the answer of the verb about all files of a selection, from their rows."""
-        work = self if selection.table is None else self.of_table(selection.table_files())
-        files = AllFiles(tuple(selection.names), self.given, jobs, work.file, is_table=selection.table is not None)
+        files = AllFiles(tuple(selection.names), self.given, jobs, self.on(selection).file, is_table=selection.table is not None)
         return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:
@@ -152,7 +158,7 @@ class Runner(Protocol):
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run where it works; see `Selection.files`."""
 
-    def run(self, selection: Selection, work: Work[R]) -> Iterator[Row[R]]:
+    def run(self, selection: Selection, work: Work[R]) -> Generator[Row[R], None, None]:
         """Yield the row of each file; the local runner yields them in the order of the files."""
 
 

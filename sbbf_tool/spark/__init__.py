@@ -1,12 +1,12 @@
 """Filters of a whole lake with Spark: verbs, carried to files on executors.
 
-`discover` lists files, `run` carries a verb to each, and `probe_keys` looks up the keys of a DataFrame: see `pipeline`.
+`discover` lists files, `run` carries a verb to each (`pipeline`), and `probe_keys` looks up the keys of a DataFrame (`lookup`).
 
-- `java`, `session` (`scratch`): find Java, start Spark, and reduce its log
+- `java`, `session`: find Java, start Spark, and reduce its log
 - `source` (`options`, `views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
 - `functions`: functions of SQL that read filters
-- `pipeline` (`listing`, `bundles`, `rows`, `settled`, `arrow_frames`, `lookup`): list files, and carry a verb to each
-- `runner` (`progress`): Spark as a runner of commands and of `sbbf_tool.run`
+- `pipeline` (`listing`, `bundles`, `rows`, `settled`): list files, and carry a verb to each
+- `runner`: Spark as a runner of commands and of `sbbf_tool.run`
 - `causes`, `interrupts`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
 - `shipping`: send this package to executors that do not have it
 """
@@ -16,7 +16,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from sbbf_tool.spark.pipeline import discover, probe_keys, run
+from sbbf_tool.spark.lookup import probe_keys
+from sbbf_tool.spark.pipeline import discover, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

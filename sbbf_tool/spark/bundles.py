@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sbbf_tool.reports.arrow import schema_of
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.discover import TASK_COST, pack
-from sbbf_tool.spark.arrow_frames import frame_of_arrow
-from sbbf_tool.spark.causes import convert_errors
-from sbbf_tool.spark.interrupts import wait_for
-from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow, type_name, with_usual_types
-from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.interrupts import is_classic, wait_for
+from sbbf_tool.spark.rows import Batches, ddl_of, frame_of_arrow, map_in_arrow, type_name, with_usual_types
 from sbbf_tool.spark.settled import FILES_PER_TASK, collect_few, keep_on_cluster
 
 if TYPE_CHECKING:
@@ -76,14 +73,13 @@ class Listing:
         is_file = col("skipped").isNull()
         size = when(is_file, col("bytes"))
         sums = self._files.agg(count(lit(1)), count(when(is_file, 1)), coalesce(total(size), lit(0)), count(when(size > TASK_COST, 1)))
-        with convert_errors(), quiet_about_pandas():
-            return Size(*wait_for(self.spark, sums.collect)[0])
+        return Size(*wait_for(self.spark, sums.collect)[0])
 
-    def bundle(self, tasks: int | None = None, *, by_bytes: bool = False) -> DataFrame:
-        """Bundle the files and distribute the bundles, each a row with a list `units`, evenly to `tasks` tasks.
+    def bundle(self, *, by_bytes: bool = False) -> DataFrame:
+        """Bundle the files and distribute the bundles, each a row with a list `units`, evenly to tasks.
 
-        If None, there are four tasks per core or, if that is more, one per 1,000 files, and 1,000 tasks at most. Bundles are made by the
-        lengths of files, or by their number alone. The driver sorts and bundles few files; of many, each task gets a range of the paths, so
+        There are four tasks per core or, if that is more, one per 1,000 files, and 1,000 tasks at most. Bundles are made by the lengths of
+        files, or by their number alone. The driver sorts and bundles few files; of many, each task gets a range of the paths, so
         that few tasks work in the same folder. If an executor is lost, the same files are bundled in the same way again.
         """
         import pyarrow as pa
@@ -101,7 +97,7 @@ class Listing:
                 units = pa.StructArray.from_arrays(batch.columns, fields=fields)
                 yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
 
-        num_tasks = tasks or max(_TASKS_A_CORE * cores_of(self.spark), min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS))
+        num_tasks = max(_TASKS_A_CORE * cores_of(self.spark), min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS))
         if not isinstance(self._files, pa.Table):
             ranges = self._files.select(names).repartitionByRange(num_tasks, "path")
             return map_in_arrow(ranges.sortWithinPartitions(names), bundle, schema)
@@ -112,9 +108,8 @@ class Listing:
 
 def cores_of(spark: SparkSession) -> int:
     """Return the number of tasks that the cluster runs concurrently, as far as Spark knows now."""
+    if is_classic(spark):
+        return spark.sparkContext.defaultParallelism
     from pyspark.sql.functions import spark_partition_id
 
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # a client of Spark Connect has no context; it raises errors of several kinds
-        return int(spark.range(10_000).select(spark_partition_id()).distinct().count())
+    return int(spark.range(10_000).select(spark_partition_id()).distinct().count())

@@ -9,18 +9,16 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from sbbf_tool import errors
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 _NO_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (\S+) cannot be found")
+_NO_MODULE = re.compile(r"^(?:ModuleNotFoundError|ImportError): No module named ('[^']+')")
 _TRACEBACK = "Traceback (most recent call last):"
 _FAILURE = re.compile(r"most recent failure: (?:Lost task [^\n]*?\(TID \d+\) \([^)\n]*\): )?([^\n]*)")
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
@@ -31,14 +29,13 @@ _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _AGAIN = "files that are published stay changed; run the command again"
 _ON_EXECUTORS = (
-    "the Python of the executors (PYSPARK_PYTHON) needs this package and its dependencies: install them there, or send the package with "
-    "--py-files"
+    "install this package and its dependencies for the Python of the executors (PYSPARK_PYTHON), or send the package with --py-files"
 )
 _PYTHON = "set PYSPARK_PYTHON to a Python of the driver's version that exists on every executor"
 _EXECUTOR_MEMORY = "if it ran out of memory, raise spark.executor.memoryOverhead, or lower spark.executor.cores; " + _AGAIN
 _DRIVER_MEMORY = "if it ran out of memory, raise spark.driver.memory; " + _AGAIN
 _HINTS = (
-    (re.compile(r"^(ModuleNotFoundError|ImportError)|PACKAGE_NOT_INSTALLED"), _ON_EXECUTORS),
+    (re.compile(r"^ModuleNotFoundError|^ImportError|PACKAGE_NOT_INSTALLED"), _ON_EXECUTORS),
     (re.compile(r"PYTHON_VERSION_MISMATCH|different version|Cannot run program"), _PYTHON),
     (re.compile(rf"^MemoryError|OutOfMemory|ExecutorLostFailure|exited with code 137|{_LOST_WORKER}"), _EXECUTOR_MEMORY),
     (re.compile(r"maxResultSize"), "raise spark.driver.maxResultSize; " + _AGAIN),
@@ -49,13 +46,15 @@ _HINTS = (
 @contextmanager
 def convert_errors() -> Iterator[None]:
     """Convert Spark's errors to errors of this package: its own errors on executors keep their class, others become one line."""
-    with quiet_pyspark():
+    with quiet_pyspark(), quiet_about_pandas():
         try:
             yield
         except Exception as error:
             if not is_of_spark(error):
                 raise
-            raise convert_error(error) from error
+            converted = convert_error(error)
+            # Where the hint says what to do, the traces of Java and of the worker would only hide it.
+            raise converted from None if converted.hint else error
 
 
 def is_of_spark(error: Exception) -> bool:
@@ -83,6 +82,8 @@ def convert_error(error: Exception) -> SbbfError:
     if not has_answer and (ending := describe_ending()):
         return SbbfError(f"Spark failed: {ending}", hint=_DRIVER_MEMORY)
     cause = find_cause(message) or type(error).__name__
+    if module := _NO_MODULE.match(cause):
+        return SbbfError(f"the executors have no Python module {module[1]}", hint=_ON_EXECUTORS)
     return SbbfError(
         f"Spark failed: {cause}", hint=next((hint for pattern, hint in _HINTS if pattern.search(cause)), None if has_answer else _AGAIN)
     )
@@ -125,10 +126,12 @@ def quiet_pyspark() -> Iterator[None]:
             logger.removeFilter(_is_by_others)
 
 
-def quiet_accumulators(spark: SparkSession) -> None:
-    """Keep the server that receives accumulators from printing a trace when the connection to the JVM is lost."""
-    with suppress(Exception):  # a client of Spark Connect has no context
-        spark.sparkContext._accumulatorServer.handle_error = _ignore_error  # type: ignore[method-assign]
+@contextmanager
+def quiet_about_pandas() -> Iterator[None]:
+    """Ignore the warning of PySpark 4 about pandas 3.0 and newer; this package does not use pandas."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+        yield
 
 
 def describe_ending() -> str | None:
@@ -144,10 +147,6 @@ def describe_ending() -> str | None:
     if code is None:
         return None
     return f"the driver's JVM was killed by signal {-code}" if code < 0 else f"the driver's JVM ended with exit code {code}"
-
-
-def _ignore_error(request: object, client_address: object) -> None:
-    """Do nothing, in place of `socketserver.BaseServer.handle_error`."""
 
 
 def _loggers() -> list[logging.Logger]:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import SbbfError, UsageError
+from sbbf_tool.spark.causes import quiet_about_pandas
 from sbbf_tool.spark.lookup import EXACT_INTEGERS, GREGORIAN
-from sbbf_tool.spark.session import quiet_about_pandas
-from sbbf_tool.spark.views import Chunks, Row, RowView, Verifications, column_names, failed, schema_of_view
+from sbbf_tool.spark.views import Chunks, RowView, Verifications, column_names, failed, schema_of_view
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,31 +77,19 @@ def may_contain(path: str | None, column: str | None, value: object) -> bool | N
         return True
 
 
-@dataclass(frozen=True)
-class TableFunction:
-    """A table function: the class whose `eval` yields rows, and their schema as Spark's DDL."""
-
-    handler: type
-    schema: str
-
-
-def table_functions() -> dict[str, TableFunction]:
-    """Return the table functions by name."""
-    return {
-        "sbbf_filters": TableFunction(SbbfFilters, schema_of_view(_FILTERS)),
-        "sbbf_probe": TableFunction(SbbfProbe, _OF_PROBE),
-        "sbbf_verify": TableFunction(SbbfVerify, schema_of_view(_VERIFICATIONS)),
-    }
-
-
 def register_functions(spark: SparkSession) -> None:
     """Register `sbbf_filters`, `sbbf_probe`, `sbbf_verify` and `sbbf_may_contain` in this session."""
     from pyspark.sql.functions import udtf
 
+    functions = {
+        "sbbf_filters": (SbbfFilters, schema_of_view(_FILTERS)),
+        "sbbf_probe": (SbbfProbe, _OF_PROBE),
+        "sbbf_verify": (SbbfVerify, schema_of_view(_VERIFICATIONS)),
+    }
     with quiet_about_pandas():
-        for name, function in table_functions().items():
+        for name, (handler, schema) in functions.items():
             # With a class, `udtf` returns no decorator.
-            spark.udtf.register(name, udtf(function.handler, returnType=function.schema))  # type: ignore[arg-type]
+            spark.udtf.register(name, udtf(handler, returnType=schema))  # type: ignore[arg-type]
         spark.udf.register("sbbf_may_contain", may_contain, "boolean")
 
 
@@ -125,18 +112,11 @@ def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
     return answers
 
 
-def _rows(view: Chunks | Verifications, path: str | None) -> Iterator[tuple[Any, ...]]:
+def _rows(view: RowView, path: str | None) -> Iterator[tuple[Any, ...]]:
     columns = column_names(view)
     for file in _list(path):
-        for row in _rows_of_file(view, file, columns):
+        for row in view.rows_or_reason(file, columns):
             yield tuple(row.get(column) for column in columns)
-
-
-def _rows_of_file(view: RowView, file: str, columns: tuple[str, ...]) -> list[Row]:
-    try:
-        return list(view.rows(file, columns))
-    except Exception as error:
-        return [failed(file, error)]
 
 
 def _list(path: str | None) -> Iterator[str]:

@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from sbbf_tool.spark.causes import convert_errors
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -20,11 +22,9 @@ Result = TypeVar("Result")
 
 
 def wait_for(spark: SparkSession, job: Callable[[], Result]) -> Result:
-    """Run a job in another thread and return its result, so that an interrupt of this thread ends the wait."""
+    """Run a job in another thread and return its result, so that an interrupt of this thread ends the wait; see `convert_errors`."""
     from pyspark import InheritableThread
 
-    if not is_classic(spark):
-        return job()  # a client of Spark Connect can be interrupted
     future: Future[Result] = Future()
 
     def run() -> None:
@@ -33,8 +33,11 @@ def wait_for(spark: SparkSession, job: Callable[[], Result]) -> Result:
         except BaseException as error:
             future.set_exception(error)
 
-    InheritableThread(target=run, name="sbbf-job", daemon=True).start()
-    return future.result()
+    with convert_errors():
+        if not is_classic(spark):
+            return job()  # a client of Spark Connect can be interrupted
+        InheritableThread(target=run, name="sbbf-job", daemon=True).start()
+        return future.result()
 
 
 def is_classic(spark: SparkSession) -> bool:

@@ -8,17 +8,18 @@ small runtimes do not include it; so a script in place of `bin/java` removes tha
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.spark.scratch import scratch_folder
 
 Version = tuple[int, ...]
 
@@ -114,3 +115,19 @@ def home_without_vector_module(home: str) -> str:
     wrapper.write_text(_JAVA_WITHOUT_VECTOR_MODULE.format(java=os.path.join(home, "bin", "java")))
     wrapper.chmod(0o755)
     return str(wrapper.parent.parent)
+
+
+def scratch_folder(name: str) -> Path:
+    """Create an empty folder with this name, for what Spark needs while this process runs; it is removed when the process ends."""
+    folder = _root(os.getpid()) / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+@cache
+def _root(process: int) -> Path:
+    """Create the root folder of a process. A forked process gets its own, because the parent removes the parent's folder."""
+    folder = tempfile.mkdtemp(prefix="sbbf-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

@@ -28,22 +28,15 @@ _LISTED_AT_ONCE = 10_000
 _REQUESTS = 32
 
 
-def find_location(spark: SparkSession, name: str) -> str | None:
-    """Return the location of a table in Spark's catalog; None for a view."""
-    with convert_errors():
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").collect()
-    # A column may have the name too; what describes the table follows the columns.
-    return path_of(rows[-1]["data_type"]) if rows else None
-
-
 def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
     """Return the location of a table in Spark's catalog if this package knows its format; otherwise, or for a view, its files."""
     from sbbf_tool.running.table import is_table
 
-    location = find_location(spark, name)
-    if location is not None and is_table(location):
-        return (location,)
     with convert_errors():
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").collect()
+        # A column may have the name too; what describes the table follows the columns.
+        if rows and is_table(location := path_of(rows[-1]["data_type"])):
+            return (location,)
         return tuple(path_of(path) for path in spark.table(name).inputFiles())
 
 

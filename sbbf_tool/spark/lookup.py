@@ -27,6 +27,7 @@ from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
+from sbbf_tool.spark.listing import complete_listing
 from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
 from sbbf_tool.spark.settled import FILES_PER_TASK
 from sbbf_tool.verbs.probe import Probe
@@ -65,8 +66,8 @@ _SAME = {
 """Types of keys that are compared by their own bytes, by the logical type of the column, or else the physical one."""
 
 
-def look_up_keys(listing: Listing, column: str, values: DataFrame, keys: KeysLike, tasks: int | None, *, strict: bool) -> DataFrame:
-    """Return a row per file. A task looks up 100,000 keys; another task gets all answers for a file, and combines them.
+def probe_keys(files: DataFrame, column: str, values: DataFrame, *, keys: KeysLike = None, strict: bool = False) -> DataFrame:
+    """Look up the rows of a DataFrame in the files of a listing: a row (`Row[ProbeReport]`) per file.
 
     Raises UsageError unless `values` has one column, or one with the name of the column of the files.
     """
@@ -99,11 +100,12 @@ def look_up_keys(listing: Listing, column: str, values: DataFrame, keys: KeysLik
         for _, answers in groupby(rows, key=attrgetter("path")):
             yield to_batch(Row[ProbeReport], [_combine_answers(answers)])
 
-    bundles = listing.bundle(tasks)
+    listing = Listing.of(complete_listing(files))
+    bundles = listing.bundle()
     groups = map_in_arrow(bundles, join_bundles, StructType([*bundles.schema.fields, StructField("number", IntegerType())]))
     # Without any key, each file keeps its row. The number is always 0: Spark may refuse a join without an equation.
     answers = map_in_arrow(groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"), answer, ddl_of(Row[ProbeReport]))
-    by_file = answers.repartition(tasks or cores_of(listing.spark), "path").sortWithinPartitions("path")
+    by_file = answers.repartition(cores_of(listing.spark), "path").sortWithinPartitions("path")
     return map_in_arrow(by_file, combine, ddl_of(Row[ProbeReport]))
 
 

@@ -25,7 +25,7 @@ called on the executors.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,6 @@ from sbbf_tool.running.table import find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of
-from sbbf_tool.spark.lookup import look_up_keys
 from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
 from sbbf_tool.spark.settled import PACKED, compute_once, pack_batches
 from sbbf_tool.storage.temporary import share_listings
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.spark.progress import Tally
     from sbbf_tool.verbs.verb import Verb
 
 
@@ -103,7 +101,6 @@ def run(
     max_page_bytes: MaxPageBytes = None,
     strict: bool = False,
     edit: Edit | None = None,
-    tasks: int | None = None,
 ) -> DataFrame:
     """Carry a verb to each file of a listing; return a row (`Row` of the verb's report) per file.
 
@@ -116,14 +113,14 @@ def run(
         edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
     if not work.changes:
-        return map_work(Listing.of(complete_listing(files)), work, tasks)
+        return map_work(Listing.of(complete_listing(files)), work)
     # A change is recognised by the length that its file had before the run.
     listing = Listing.of(measure_again(complete_listing(files)), keep=True)
-    return compute_once(map_work(listing, work, tasks), work.row, listing.size.rows)
+    return compute_once(map_work(listing, work), work.row, listing.size.rows)
 
 
-def map_work(listing: Listing, work: Work[Any], tasks: int | None = None, *, tally: Tally | None = None, packs: bool = False) -> DataFrame:
-    """Map each file to the row of the work, lazily; with `packs`, to rows of `settled.PACKED`."""
+def map_work(listing: Listing, work: Work[Any], *, count: Callable[[int], object] | None = None, packs: bool = False) -> DataFrame:
+    """Map each file to the row of the work, lazily; with `packs`, to rows of `settled.PACKED`. `count` gets the bytes of each file."""
     cores, num_large = cores_of(listing.spark), listing.size.large if work.needs.threads else None
 
     def work_on(file: ListedFile) -> Row[Any]:
@@ -132,8 +129,8 @@ def map_work(listing: Listing, work: Work[Any], tasks: int | None = None, *, tal
         is_large = num_large is not None and (file.bytes or 0) > TASK_COST
         row = work(restore_bytes(file.path), _threads(cores // max(1, num_large or 0)) if is_large else _threads(1))
         row = restore_row(row, file, work)
-        if tally is not None:
-            tally.add(file.bytes)
+        if count is not None:
+            count(file.bytes or 0)
         return row
 
     def carry(batches: Batches) -> Batches:
@@ -142,7 +139,7 @@ def map_work(listing: Listing, work: Work[Any], tasks: int | None = None, *, tal
                 for bundle in batch.column(0).to_pylist():
                     yield to_batch(work.row, (work_on(from_plain(ListedFile, values)) for values in bundle))
 
-    bundles = listing.bundle(tasks, by_bytes=work.reads_data)
+    bundles = listing.bundle(by_bytes=work.reads_data)
     if packs:
         return map_in_arrow(bundles, lambda batches: pack_batches(carry(batches)), PACKED)
     return map_in_arrow(bundles, carry, ddl_of(work.row))
@@ -154,13 +151,3 @@ def _threads(cores: int) -> int:
 
     context = TaskContext.get()
     return max(1 if context is None else context.cpus(), min(os.cpu_count() or 1, cores))
-
-
-def probe_keys(
-    files: DataFrame, column: str, values: DataFrame, *, keys: KeysLike = None, tasks: int | None = None, strict: bool = False
-) -> DataFrame:
-    """Look up the rows of a DataFrame, of one column or with one that has the name of `column`: a row (`Row[ProbeReport]`) per file.
-
-    Executors join the keys with the files: see `spark.lookup`.
-    """
-    return look_up_keys(Listing.of(complete_listing(files)), column, values, keys, tasks, strict=strict)

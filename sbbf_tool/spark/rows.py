@@ -1,4 +1,8 @@
-"""Rows in Spark: the schema of a dataclass, and functions that map Arrow batches on executors."""
+"""Rows in Spark: the schema of a dataclass, Arrow tables as DataFrames and back, and functions that map Arrow batches on executors.
+
+PySpark 3.5 has no Arrow tables in its API. There, a row is a batch as the bytes of an Arrow stream, which `mapInArrow` makes on executors
+and reads again.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.reports.arrow import schema_of
+from sbbf_tool.spark.causes import quiet_about_pandas
 from sbbf_tool.spark.interrupts import end_with_spark
-from sbbf_tool.spark.session import quiet_about_pandas, version_check
+from sbbf_tool.spark.session import version_check
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 Batches = Iterator["pa.RecordBatch"]
+
+_STREAM = "stream binary"
 
 
 def ddl_of(row: type) -> str:
@@ -84,3 +91,52 @@ def _usual_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_usual_type(field.type)) for field in kind])
     return kind
+
+
+def collect_arrow(frame: DataFrame) -> pa.Table:
+    """Return the rows of a frame as a table on the driver."""
+    import pyarrow as pa
+
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    streams = frame.mapInArrow(_write_streams, _STREAM).collect()
+    batches = [batch for row in streams for batch in pa.ipc.open_stream(row[0])]
+    if not batches:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return to_arrow_schema(frame.schema).empty_table()
+    return pa.Table.from_batches(batches)
+
+
+def frame_of_arrow(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
+    """Return a table of this process as a frame with the schema `ddl`."""
+    from pyspark.sql import DataFrame
+
+    if hasattr(DataFrame, "toArrow"):
+        return spark.createDataFrame(table, ddl)
+    streams = [(_stream_of(batch),) for batch in table.to_batches()]
+    return spark.createDataFrame(streams, _STREAM).mapInArrow(_read_streams, ddl)
+
+
+def _stream_of(batch: pa.RecordBatch) -> bytes:
+    import pyarrow as pa
+
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _write_streams(batches: Batches) -> Batches:
+    import pyarrow as pa
+
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([pa.array([_stream_of(batch)], pa.binary())], names=["stream"])
+
+
+def _read_streams(batches: Batches) -> Batches:
+    import pyarrow as pa
+
+    for batch in batches:
+        for stream in batch.column(0).to_pylist():
+            yield from pa.ipc.open_stream(stream)

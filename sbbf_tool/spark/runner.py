@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.spark.bundles import Listing
-from sbbf_tool.spark.causes import quiet_accumulators, quiet_pyspark
-from sbbf_tool.spark.interrupts import cancel_jobs, keep_interrupt_handler
+from sbbf_tool.spark.causes import quiet_pyspark
+from sbbf_tool.spark.interrupts import cancel_jobs, is_classic, keep_interrupt_handler
 from sbbf_tool.spark.listing import list_names, table_of
 from sbbf_tool.spark.pipeline import map_work
-from sbbf_tool.spark.progress import Tally, update_progress
 from sbbf_tool.spark.session import is_connect, session
 from sbbf_tool.spark.settled import rows_of, stream_rows
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from sbbf_tool.running.progress import RunProgress
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
+_SECONDS = 0.5
+"""Between two looks at how far the executors are. They add to accumulators when a task ends."""
 
 
 class Spark:
@@ -33,12 +36,7 @@ class Spark:
 
     most_files: int | None = 100_000
 
-    def __init__(
-        self,
-        master: str | None = None,
-        conf: Mapping[str, str] | None = None,
-        progress: RunProgress | None = None,
-    ) -> None:
+    def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None, progress: RunProgress | None = None) -> None:
         self.progress = progress
         """Progress of the next run, which the runner sets; None if it is not shown."""
         self.rest: list[Any] = []
@@ -58,11 +56,12 @@ class Spark:
             from sbbf_tool.spark.shipping import ship
 
             ship(self._spark)
-        if self._is_ours:
-            quiet_accumulators(self._spark)
-            with suppress(Exception):  # a client of Spark Connect has no context, and no log
-                # Errors are raised here and reported in one line; the log would print them too, with traces of Java and Python.
-                self._spark.sparkContext.setLogLevel("FATAL")
+        if self._is_ours and is_classic(self._spark):
+            context = self._spark.sparkContext
+            # Errors are raised here and reported in one line; the log would print them too, with traces of Java and Python.
+            context.setLogLevel("FATAL")
+            # So would the server that receives accumulators, when the connection to the JVM is lost.
+            context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -84,21 +83,21 @@ class Spark:
         """List the files of a run on an executor; see `pipeline.discover`."""
         return selection.files() if selection.table is not None else rows_of(self._list(selection, links=links), ListedFile)
 
-    def run(self, selection: Selection, work: Work[Report]) -> Iterator[Row[Report]]:
+    def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
-        progress, tally = self.progress, Tally.of(self.spark)
+        progress, tally = self.progress, None
+        if is_classic(self.spark):  # a client of Spark Connect has no accumulators
+            tally = ExecutorCounts(self.spark.sparkContext)
         self._begin("listing files")
-        if selection.table is not None:
-            selection.ensure(work.needs)
-            work = work.of_table(selection.table_files())
+        work = work.on(selection)
         if selection.table is not None or selection.listing is not None:
             listing = Listing(self.spark, table_of(selection.files()))
         else:
             listing = Listing.of(self._list(selection, links=work.changes), keep=True)
         if progress is not None:
             progress.total = listing.size[1:3]
-        with update_progress(tally, progress):
-            packs = map_work(listing, work, tally=tally, packs=True)
+        with _update_progress(tally, progress):
+            packs = map_work(listing, work, count=None if tally is None else tally.add, packs=True)
             for row in stream_rows(packs, work.row, listing.size.rows):
                 if tally is None and progress is not None:
                     progress.finish_file()
@@ -120,3 +119,42 @@ def _active() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession()
+
+
+class ExecutorCounts:
+    """Count of what the executors have done so far. Files of tasks that run twice count twice."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self.files, self.bytes = context.accumulator(0), context.accumulator(0)
+
+    def add(self, num_bytes: int) -> None:
+        """Count a file of this many bytes as done."""
+        self.files.add(1)
+        self.bytes.add(num_bytes)
+
+
+@contextmanager
+def _update_progress(tally: ExecutorCounts | None, progress: RunProgress | None) -> Iterator[None]:
+    """Set the files and bytes of `progress` from another thread while the block runs."""
+    if tally is None or progress is None:
+        yield
+        return
+
+    def update() -> None:
+        files, num_bytes = progress.total or (tally.files.value, tally.bytes.value)
+        progress.files_done = min(tally.files.value, files)
+        progress.bytes_done = min(tally.bytes.value, num_bytes)
+
+    def watch() -> None:
+        while not done.wait(_SECONDS):
+            update()
+
+    done = Event()
+    watcher = Thread(target=watch, name="sbbf-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        update()

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import socket
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -18,9 +17,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
-from sbbf_tool.spark.causes import find_cause, is_of_spark
-from sbbf_tool.spark.java import Version, find_java, home_without_vector_module
-from sbbf_tool.spark.scratch import scratch_folder
+from sbbf_tool.spark.causes import find_cause, is_of_spark, quiet_about_pandas
+from sbbf_tool.spark.java import Version, find_java, home_without_vector_module, scratch_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,14 +183,6 @@ def package_version() -> str | None:
         return version("sbbf-tool")
     except PackageNotFoundError:
         return None
-
-
-@contextmanager
-def quiet_about_pandas() -> Iterator[None]:
-    """Ignore the warning of PySpark 4 about pandas 3.0 and newer; this package does not use pandas."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
-        yield
 
 
 def _prepare(version: Version, master: str | None) -> dict[str, str]:

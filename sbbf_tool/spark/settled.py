@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.arrow import from_batch
-from sbbf_tool.spark.arrow_frames import collect_arrow, frame_of_arrow
 from sbbf_tool.spark.causes import convert_errors
-from sbbf_tool.spark.interrupts import wait_for
-from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
-from sbbf_tool.spark.session import quiet_about_pandas
+from sbbf_tool.spark.interrupts import is_classic, wait_for
+from sbbf_tool.spark.rows import Batches, collect_arrow, ddl_of, frame_of_arrow, map_in_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,30 +38,25 @@ def is_many(count: int) -> bool:
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
     """Compute the rows of a frame; return None if there are many."""
-    with convert_errors(), quiet_about_pandas():
-        rows: pa.Table = wait_for(frame.sparkSession, lambda: collect_arrow(frame.limit(MOST_ON_DRIVER + 1)))
+    rows: pa.Table = wait_for(frame.sparkSession, lambda: collect_arrow(frame.limit(MOST_ON_DRIVER + 1)))
     return None if is_many(rows.num_rows) else rows
 
 
 def keep_on_cluster(frame: DataFrame) -> DataFrame:
     """Compute the rows, and keep them where Spark finds them without computing them again."""
-    with convert_errors(), quiet_about_pandas():
-        return wait_for(frame.sparkSession, lambda: _keep(frame))
 
+    def keep() -> DataFrame:
+        spark = frame.sparkSession
+        if is_classic(spark) and spark.sparkContext.getCheckpointDir() is not None:
+            return frame.checkpoint()
+        try:
+            return frame.localCheckpoint()
+        except (AttributeError, NotImplementedError):  # Spark Connect has checkpoints since 4.0
+            persisted_frame = frame.persist()
+            persisted_frame.count()
+            return persisted_frame
 
-def _keep(frame: DataFrame) -> DataFrame:
-    try:
-        has_folder = frame.sparkSession.sparkContext.getCheckpointDir() is not None
-    except Exception:  # a client of Spark Connect has no context; it raises errors of several kinds
-        has_folder = False
-    if has_folder:
-        return frame.checkpoint()
-    try:
-        return frame.localCheckpoint()
-    except (AttributeError, NotImplementedError):  # Spark Connect has checkpoints since 4.0
-        persisted_frame = frame.persist()
-        persisted_frame.count()
-        return persisted_frame
+    return wait_for(frame.sparkSession, keep)
 
 
 def compute_once(outcomes: DataFrame, row: type, count: int) -> DataFrame:
@@ -74,8 +67,7 @@ def compute_once(outcomes: DataFrame, row: type, count: int) -> DataFrame:
     if is_many(count):
         return keep_on_cluster(outcomes)
     spark = outcomes.sparkSession
-    with convert_errors(), quiet_about_pandas():
-        return frame_of_arrow(spark, wait_for(spark, lambda: collect_arrow(outcomes)), ddl_of(row))
+    return frame_of_arrow(spark, wait_for(spark, lambda: collect_arrow(outcomes)), ddl_of(row))
 
 
 def pack_batches(batches: Batches) -> Batches:
@@ -95,23 +87,24 @@ def pack_batches(batches: Batches) -> Batches:
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
-    """Yield the rows of a frame on the driver; the executors compute all rows first."""
-    return stream_rows(map_in_arrow(frame, pack_batches, PACKED), row, None)
+    """Yield the rows of a frame on the driver, one partition after another."""
+    return stream_rows(map_in_arrow(frame, pack_batches, PACKED), row)
 
 
-def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None) -> Iterator[Row]:
-    """Yield `count` rows of a frame of `PACKED`, which the executors compute first; the driver has the rows of some 1,000 files at a time.
+def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None = None) -> Iterator[Row]:
+    """Yield the rows of a frame of `PACKED`. If `count` is known, the executors compute so many rows first, and all at once.
 
-    All rows of a task come in one job, with those of other tasks. Which ones is decided by the number of the task alone: a task that is
-    repeated, with other times in its rows, sends them in the same job again. Raises SbbfError if not all rows arrive.
+    The driver then has the rows of some 1,000 files at a time: all rows of a task come in one job, with those of other tasks. Which ones is
+    decided by the number of the task alone: a task that is repeated, with other times in its rows, sends them in the same job again. Raises
+    SbbfError if not all rows arrive.
     """
     import pyarrow as pa
 
-    jobs = -(-count // FILES_PER_TASK) if count else 1
     received = 0
-    with convert_errors(), quiet_about_pandas():
-        spread_frame = packed_frame.repartition(jobs, "task")
-        packs = wait_for(packed_frame.sparkSession, lambda: spread_frame.toLocalIterator(prefetchPartitions=True))
+    if count is not None:
+        packed_frame = packed_frame.repartition(max(1, -(-count // FILES_PER_TASK)), "task")
+    with convert_errors():
+        packs = wait_for(packed_frame.sparkSession, lambda: packed_frame.toLocalIterator(prefetchPartitions=True))
         for _, data in packs:
             with pa.ipc.open_stream(bytes(data)) as reader:
                 for batch in reader:

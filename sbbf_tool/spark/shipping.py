@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sbbf_tool.spark.scratch import scratch_folder
+from sbbf_tool.spark.java import scratch_folder
 from sbbf_tool.spark.session import FIRST_WITH_DATA_SOURCES, package_version, spark_version
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.running.discover import path_of
 from sbbf_tool.spark.listing import ensure_exists
 from sbbf_tool.spark.options import VIEW, ReadRequest, parse_options
-from sbbf_tool.spark.views import Row, RowView, column_names, failed, schema_of_view
+from sbbf_tool.spark.views import column_names, schema_of_view
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
@@ -119,16 +119,8 @@ class _Reader(DataSourceReader):
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        rows = self._request.view.rows if self._request.fails else self._request.view.rows_or_reason
         # Spark creates a task without files for a query that needs no file.
         for path in partition.paths if isinstance(partition, FilesPartition) else ():
-            for row in self._rows(self._request.view, path):
+            for row in rows(path, self._columns):
                 yield tuple(row.get(column) for column in self._columns)
-
-    def _rows(self, view: RowView, path: str) -> Iterable[Row]:
-        try:
-            return list(view.rows(path, self._columns))
-        except Exception as error:
-            if self._request.fails:
-                raise
-            parts = view.parts() if isinstance(error, UsageError) else []
-            return [row for part in parts for row in self._rows(part, path)] if len(parts) > 1 else [failed(path, error)]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.reports.verify import FilterVerification
@@ -29,41 +30,53 @@ _OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_
 """Columns that require reading the bitset."""
 
 
-class RowView(Protocol):
+class RowView:
     """One kind of rows. Views are sent to executors."""
 
     @property
     def reads_data(self) -> bool:
-        """Return whether the view reads data, not only footer and filters."""
+        """Whether the view reads data, not only footer and filters."""
+        return False
 
     def fields(self) -> list[pa.Field]:
         """Return the columns, without status and reason."""
+        raise NotImplementedError
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         """List the files or tables with these names, in the selected partitions."""
+        from sbbf_tool.file.partitions import parse_predicate
+        from sbbf_tool.running.discover import discover
+
+        return (file for file in discover(names, parse_predicate(where) if where else None) if file.skipped is None)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         """Yield the rows of a file, and read only what these columns of the schema need. Raises SbbfError."""
+        raise NotImplementedError
+
+    def rows_or_reason(self, path: str, columns: Collection[str]) -> list[Row]:
+        """Return the rows of a file; if it cannot be read, one row with the reason, or such rows only for the parts that it lacks."""
+        try:
+            return list(self.rows(path, columns))
+        except Exception as error:
+            parts = self.parts() if isinstance(error, UsageError) else []
+            return [row for part in parts for row in part.rows_or_reason(path, columns)] if len(parts) > 1 else [failed(path, error)]
 
     def parts(self) -> list[RowView]:
         """Return the views of single columns, to try if a file lacks some of the requested columns; empty if there are no parts."""
+        return []
 
 
-@dataclass(frozen=True, slots=True)
-class Chunks:
+@dataclass(frozen=True)
+class Chunks(RowView):
     """View with one row per filter and, with `all_chunks`, per column chunk without a filter; each row also has the fields of the file."""
 
     columns: tuple[str, ...] = ()
     all_chunks: bool = False
     bitsets: bool = True
-    reads_data: bool = False
 
     def fields(self) -> list[pa.Field]:
         file, *facts = fields_of(InspectReport, but=("filters", "columns"))
         return [file, *fields_of(FilterReport), *facts]
-
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
-        return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.verbs.inspect import inspect
@@ -80,19 +93,18 @@ class Chunks:
         return [replace(self, columns=(column,)) for column in self.columns]
 
 
-@dataclass(frozen=True, slots=True)
-class Verifications:
+@dataclass(frozen=True)
+class Verifications(RowView):
     """View with one row per filter that was queried for every value of its column chunk."""
 
-    reads_data: bool = True
+    @property
+    def reads_data(self) -> bool:
+        return True
 
     def fields(self) -> list[pa.Field]:
         import pyarrow as pa
 
         return [pa.field("file", pa.string()), pa.field("is_verified", pa.bool_()), *fields_of(FilterVerification)]
-
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
-        return _parquet_files(names, where)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.reports.plain import to_plain
@@ -101,12 +113,9 @@ class Verifications:
         for result in verify(path, jobs=1).filters:
             yield {**values_of(result, columns), "file": to_plain(path), "is_verified": result.is_verified, STATUS: OK}
 
-    def parts(self) -> list[RowView]:
-        return []
 
-
-@dataclass(frozen=True, slots=True)
-class Findings:
+@dataclass(frozen=True)
+class Findings(RowView):
     """View with one row per finding, and one per part of a file that could not be read, so that rules could not run on it."""
 
     policy: Policy
@@ -119,9 +128,6 @@ class Findings:
     def fields(self) -> list[pa.Field]:
         return fields_of(Finding)
 
-    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
-        return _parquet_files(names, where)
-
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.reports.plain import to_plain
         from sbbf_tool.reports.rows import FAILED
@@ -132,16 +138,6 @@ class Findings:
             yield values_of(finding, columns) | {STATUS: OK}
         for reason in report.unreadable:
             yield {"file": to_plain(report.file), STATUS: FAILED, _REASON: reason}
-
-    def parts(self) -> list[RowView]:
-        return []
-
-
-def _parquet_files(names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
-    from sbbf_tool.file.partitions import parse_predicate
-    from sbbf_tool.running.discover import discover
-
-    return (file for file in discover(names, parse_predicate(where) if where else None) if file.skipped is None)
 
 
 def schema_of_view(view: RowView) -> str:

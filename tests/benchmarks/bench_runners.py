@@ -123,7 +123,8 @@ def _memory(pid: int) -> tuple[str, int]:
 _TASKS = 200
 _EMPTY_TASKS = f"""
 import time
-from sbbf_tool.spark.session import quiet_about_pandas, session
+from sbbf_tool.spark.causes import quiet_about_pandas
+from sbbf_tool.spark.session import session
 
 spark = session("local[1]")
 with quiet_about_pandas():

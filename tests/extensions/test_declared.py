@@ -42,7 +42,7 @@ def command(name: str) -> None:
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.rules.rule import Rule
 
-RULES = (Rule("toy-rule", "toys", "info", Reads.FOOTER, "the toy is broken", "It was played with."),)
+RULES = (Rule("toy-rule", "toys", "info", "the toy is broken", "It was played with."),)
 """,
     "sbbf_toy/table.py": """
 import os

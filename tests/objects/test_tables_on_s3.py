@@ -29,13 +29,16 @@ from support.ducklakes import SmallLake
 from support.tables import each
 
 
-@pytest.fixture
-def url(moto_bucket, tmp_path) -> str:
-    folder = make_table(tmp_path / "orders")
+def upload(bucket: Bucket, folder: Path) -> str:
     for path in folder.rglob("*"):
         if path.is_file():
-            moto_bucket.put(f"lake/orders/{path.relative_to(folder)}", path.read_bytes())
-    return str(moto_bucket.url("lake/orders"))
+            bucket.put(f"lake/orders/{path.relative_to(folder)}", path.read_bytes())
+    return bucket.url("lake/orders")
+
+
+@pytest.fixture
+def url(moto_bucket, tmp_path) -> str:
+    return upload(moto_bucket, make_table(tmp_path / "orders"))
 
 
 def call(capsys, *words: str) -> tuple[int, str, str]:
@@ -61,9 +64,6 @@ def test_filters_are_added_in_one_commit(moto_bucket, url, capsys):
 
 
 def test_copies_of_a_refused_commit_are_deleted(moto_bucket, url, capsys, monkeypatch):
-    from sbbf_tool.errors import RefusedError
-    from sbbf_tool.extensions.tables.delta.table import DeltaTable
-
     def refuse(*words: object) -> None:
         raise RefusedError("other commits come first in all attempts")
 
@@ -92,13 +92,6 @@ def each_bucket(request: pytest.FixtureRequest) -> Bucket:
     """A bucket of each server."""
     bucket: Bucket = request.getfixturevalue(request.param)
     return bucket
-
-
-def upload(bucket: Bucket, folder: Path) -> str:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            bucket.put(f"lake/orders/{path.relative_to(folder)}", path.read_bytes())
-    return bucket.url("lake/orders")
 
 
 def download(bucket: Bucket, folder: Path) -> Path:

@@ -82,27 +82,6 @@ def test_what_is_stored_is_never_absent(column: Column, data: st.DataObject) -> 
 # Against the standard library, where it can follow
 
 
-@given(st.integers(-(2**31), 2**31 - 2))
-def test_the_next_day_is_the_next_date(days: int) -> None:
-    """Neither a date twice nor one left out: the day of the month counts up, or a new month begins with 1."""
-    assert iso8601.parse_date(iso8601.format_date(days)) == days
-    year, month, day = _civil(iso8601.format_date(days))
-    next_year, next_month, next_day = _civil(iso8601.format_date(days + 1))
-
-    if (next_year, next_month) == (year, month):
-        assert next_day == day + 1
-    else:
-        assert next_day == 1
-        assert (next_year, next_month) == ((year, month + 1) if month < 12 else (year + 1, 1))
-        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        assert day == [31, 28 + leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
-
-
-def _civil(text: str) -> tuple[int, int, int]:
-    year, month, day = text.rsplit("-", 2)
-    return int(year), int(month), int(day)
-
-
 @given(st.datetimes(timezones=st.just(dt.UTC) | st.integers(-1439, 1439).map(lambda m: dt.timezone(dt.timedelta(minutes=m)))))
 @example(dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=23))))
 @example(dt.datetime(1900, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5, minutes=53, seconds=28))))

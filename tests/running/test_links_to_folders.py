@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -40,11 +39,3 @@ def test_a_link_that_is_named_is_followed(lake: Path) -> None:
 def test_advise_reads_the_other_files(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["advise", str(lake)]) == 0
     assert "1 row group" in capfd.readouterr().out
-
-
-def test_the_documents_name_it(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["probe", str(lake), "id", str(VALUE), "--format", "json"]) == 0
-    documents = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    (link,) = (document for document in documents if document["schema"] == "sbbf.file")
-    assert (link["file"], link["status"], link["exit_code"]) == (f"{lake}/day=2", "skipped", 0)
-    assert (documents[-1]["links"], documents[-1]["exit_code"]) == (1, 0)

@@ -32,7 +32,7 @@ from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.temporary import sweep
 from sbbf_tool.verbs.add_filter import AddFilter, AddReport
-from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, small_files
+from support.lakes import assert_has_filters, digests, large_file, small_files
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -107,28 +107,6 @@ def last_part(work: Callable[[str], str], path: str) -> str:
 
 def tell_worker(path: str) -> str:
     return str(os.getpid())
-
-
-@each("jobs", [1, 2])
-def test_a_mixed_lake_is_done_as_far_as_it_can_be(tmp_path, jobs, processes):
-    lake = mixed(tmp_path / "lake")
-    before = digests(lake)
-    rows = outcomes(lake, jobs=jobs)
-    assert {name: row.status for name, row in rows.items()} == MIXED
-    assert [len(rows[name].report.filters) for name in ("half-filtered", "good-1", "filtered")] == [1, 2, 0]
-    assert rows["empty"].reason == "not a Parquet file: it has 0 bytes, and the smallest possible file has 12; write or copy it again"
-    reasons = [f"there is no column '{name}'; the columns of the file are other" for name in ("id", "name")]
-    assert rows["no-such-column"].reason == f"not applicable: {'; '.join(reasons)}"
-    assert "encrypted" in rows["encrypted"].reason
-    assert "Delta table" in rows["managed/orders/part"].reason
-    assert "column id, row group 0" in rows["unreadable-pages"].reason
-    after = digests(lake)
-    changed_names = {name.removesuffix(".parquet") for name in before if before[name] != after.get(name)}
-    assert changed_names == {name for name, row in rows.items() if row.status == "ok" and row.report.filters}
-    assert after.keys() == before.keys()
-    again = outcomes(lake, jobs=jobs)
-    assert digests(lake) == after
-    assert {row.status for name, row in again.items() if MIXED[name] in ("ok", "skipped")} == {"skipped"}
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkeypatch):

@@ -178,34 +178,6 @@ def test_contradictory_options(capsys, arguments, message):
     assert message in err
 
 
-def linked(lake):
-    """A lake with a link to a file and one to a folder; answers with the folder that they lead to."""
-    elsewhere = small_files(lake.parent / "elsewhere", 2)
-    first = next(elsewhere.rglob("*.parquet"))
-    (lake / "link.parquet").symlink_to(first)
-    (lake / "linked").symlink_to(elsewhere)
-    return elsewhere
-
-
-@each("dry_run", [(), ("-n",)])
-@each("pattern", ["", "*"])
-def test_links_in_a_folder_are_skipped_and_counted(lake, tmp_path, capsys, dry_run, pattern):
-    elsewhere = linked(lake)
-    before = digests(elsewhere)
-    report = tmp_path / "report.parquet"
-    code, out, err = sbbf(capsys, "add-filter", lake / pattern, "-c", "id", "--in-place", "--report", report, *dry_run)
-    assert (code, err) == (0, "")
-    if not pattern:
-        assert last_line(out).startswith("5 files: 3 done, 2 links skipped; ")
-        rows = pq.read_table(report).to_pylist()
-        skipped = {row["path"]: row["reason"] for row in rows if row["status"] == "skipped"}
-        assert skipped.keys() == {str(lake / "link.parquet"), str(lake / "linked")}
-        assert all("link" in reason for reason in skipped.values())
-    assert " skipped" in out
-    assert digests(elsewhere) == before
-    assert (lake / "link.parquet").is_symlink()
-
-
 @each("name", ["loop", "loop.parquet"])
 def test_a_link_to_itself_stops_no_command(lake, capsys, name):
     (lake / name).symlink_to(name)

@@ -24,7 +24,7 @@ from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed,
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
-from sbbf_tool.spark import bundles, pipeline
+from sbbf_tool.spark import bundles, pipeline, probe_keys
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.settled import rows_of
 from support.tables import each
@@ -162,7 +162,7 @@ def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatc
     monkeypatch.setattr("sbbf_tool.spark.lookup._KEYS_AT_ONCE", 7)
     values = [7, 207, 100_000, *range(300, 320)]
     expected = {row.path: row.report for row in rows_of(pipeline.run(Probe("id", values), files), Row[ProbeReport])}
-    frame = pipeline.probe_keys(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
+    frame = probe_keys(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
     rows = list(rows_of(frame, Row[ProbeReport]))
     assert len(rows) == 3
     for row in rows:
@@ -170,12 +170,12 @@ def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatc
         assert (row.report.num_values, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
     pairs = spark.createDataFrame([("7", 1), ("no number", 2)], "id string, other int")
     # Text that Spark's casts may read in several ways may be in every row group.
-    rows = list(rows_of(pipeline.probe_keys(files, "id", pairs), Row[ProbeReport]))
+    rows = list(rows_of(probe_keys(files, "id", pairs), Row[ProbeReport]))
     assert {row.status for row in rows} == {"ok"}
     assert all(("no number", (0,)) in [(hit.value, hit.row_groups) for hit in row.report.hits] for row in rows)
-    assert [row.report.hits for row in rows_of(pipeline.probe_keys(files, "id", pairs.limit(0)), Row[ProbeReport])] == [()] * 3
+    assert [row.report.hits for row in rows_of(probe_keys(files, "id", pairs.limit(0)), Row[ProbeReport])] == [()] * 3
     with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
-        pipeline.probe_keys(files, "name", pairs)
+        probe_keys(files, "name", pairs)
 
 
 IN_PLACE = ["--in-place"]

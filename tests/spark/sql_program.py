@@ -31,7 +31,7 @@ def assert_answers(python: str | Path, address: str, path: Path) -> None:
 
 
 def main(address: str, path: str) -> None:
-    from sbbf_tool.spark import pipeline
+    from sbbf_tool.spark import pipeline, probe_keys
     from sbbf_tool.spark.session import session
     from sbbf_tool.spark.shipping import ship
 
@@ -45,7 +45,7 @@ def main(address: str, path: str) -> None:
         "may_contain": "SELECT sbbf_may_contain(path, 'id', 42) FROM files",
     }
     values = {name: [row[0] for row in spark.sql(query).collect()] for name, query in queries.items()}
-    lookup = pipeline.probe_keys(pipeline.discover(spark, path), "id", spark.range(120))
+    lookup = probe_keys(pipeline.discover(spark, path), "id", spark.range(120))
     values["hits"] = sorted((hit[0] for (hits,) in lookup.select("report.hits").collect() for hit in hits), key=str)
     print(json.dumps(values))
 

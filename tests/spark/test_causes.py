@@ -93,7 +93,7 @@ def failing_function(kind: str):
     [
         ("memory", ["Spark failed: MemoryError; ", "spark.executor.memoryOverhead"]),
         ("killed", ["Spark failed: Python worker exited unexpectedly", "spark.executor.memoryOverhead"]),
-        ("module", ["Spark failed: ModuleNotFoundError: No module named 'no_such_module'; ", "PYSPARK_PYTHON", "--py-files"]),
+        ("module", ["the executors have no Python module 'no_such_module'; install", "PYSPARK_PYTHON", "--py-files"]),
     ],
 )
 def test_errors_of_workers(spark, kind, words):
@@ -118,24 +118,36 @@ def test_an_error_with_a_query_is_one_error(spark, capfd):
     assert capfd.readouterr().err == ""
 
 
+WITHOUT_PACKAGE = """\
+import sys
+class Without:
+    def find_spec(name, path=None, target=None):
+        if name == "sbbf_tool":
+            raise ModuleNotFoundError(f"No module named {name!r}")
+sys.meta_path.insert(0, Without)
+"""
+
+
 @pytest.mark.heavy
 def test_workers_without_the_package(tmp_path):
     """Their Python is this one, but cannot import the package."""
-    lake = small_files(tmp_path / "lake", 1)
+    small_files(tmp_path / "lake", 1)
     blocked = tmp_path / "blocked"
     blocked.mkdir()
-    (blocked / "sitecustomize.py").write_text("import sys\nsys.modules['sbbf_tool'] = None\n")
+    (blocked / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{blocked}:$PYTHONPATH" exec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    command = [sys.executable, "-m", "sbbf_tool", "inspect", str(lake), "--master", "local[1]"]
     environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout) == (3, "")
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("sbbf: Spark failed: ModuleNotFoundError: ")
-    assert "sbbf_tool" in line
-    assert "PYSPARK_PYTHON" in line
+    program = "from sbbf_tool import *; from sbbf_tool.spark.runner import Spark; list(run(Inspect(), 'lake', on=Spark('local[1]')))"
+    for command in (["-m", "sbbf_tool", "inspect", "lake", "--master", "local[1]"], ["-c", program]):
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, done.stdout) == (3 if "-m" in command else 1, "")
+        *before, line = done.stderr.splitlines()
+        assert "the executors have no Python module 'sbbf_tool'; install this package" in line
+        assert "PYSPARK_PYTHON" in line
+        assert len(before) < (40 if "-c" in command else 1)
+        assert not any("Caused by" in text or "worker.py" in text for text in before)
 
 
 @pytest.mark.heavy

@@ -16,7 +16,7 @@ from sbbf_tool.verbs.probe import Probe
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
 from sbbf_tool import AddFilter, Edit, FilterSpec
-from sbbf_tool.spark import pipeline
+from sbbf_tool.spark import pipeline, probe_keys
 from sbbf_tool.spark.causes import quiet_pyspark
 from sbbf_tool.spark.lookup import compare_in_spark
 from sbbf_tool.spark.settled import rows_of
@@ -135,11 +135,11 @@ def test_dates_and_local_times_as_keys_of_instants(spark, tmp_path, set_conf):
     reasons = set()
     for key in ("DATE'2020-01-01'", "TIMESTAMP_NTZ'2020-01-01 00:00:00'", "TIMESTAMP'2020-01-01 00:00:00'"):
         keys = spark.sql(f"SELECT {key} AS at")
-        (row,) = rows_of(pipeline.probe_keys(files, "at", keys), Row[ProbeReport])
+        (row,) = rows_of(probe_keys(files, "at", keys), Row[ProbeReport])
         assert not row.report.is_absent, key
         reasons.update(each.reason for each in row.report.inconclusive)
     assert len(reasons) == 1
-    (row,) = rows_of(pipeline.probe_keys(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), Row[ProbeReport])
+    (row,) = rows_of(probe_keys(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), Row[ProbeReport])
     assert row.report.is_absent
     (row,) = rows_of(pipeline.run(Probe("at", ["2020-01-01 00:00:00"]), files), Row[ProbeReport])
     assert row.report.notes == ("read as UTC",)

@@ -26,7 +26,7 @@ from support.lakes import small_files
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
 from sbbf_tool import Inspect
-from sbbf_tool.spark import pipeline, register
+from sbbf_tool.spark import pipeline, probe_keys, register
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.session import session
 from sbbf_tool.spark.settled import rows_of
@@ -63,7 +63,7 @@ def test_settings_of_arrow_and_joins(spark, lake, set_conf):
     set_conf("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     files = pipeline.discover(spark, str(lake))
     assert {row.status for row in rows_of(pipeline.run(Verify(), files), Row[VerifyReport])} == {"ok"}
-    hits = {Path(row.path).name: len(row.report.hits) for row in rows_of(pipeline.probe_keys(files, "id", keys), Row[ProbeReport])}
+    hits = {Path(row.path).name: len(row.report.hits) for row in rows_of(probe_keys(files, "id", keys), Row[ProbeReport])}
     assert hits["part-00000.parquet"] == 1
     assert {row.status for row in pipeline.run(AddFilter(FilterSpec("name")), files, edit=Edit(in_place=True)).collect()} == {"ok"}
 

@@ -69,7 +69,9 @@ def assert_same_row_groups(structs: FooterStructs, expected: FooterStructs) -> N
         if name != TEXT:
             assert [*structs.numbers(name)[0]] == [*expected.numbers(name)[0]], name
     assert [bool(length) for length in structs.numbers(TEXT)[0]] == [bool(length) for length in expected.numbers(TEXT)[0]]
-    for flags, expected_flags, name in zip(structs.presence(*FIELDS), expected.presence(*FIELDS), FIELDS, strict=True):
+    for flags, expected_flags, name in zip(
+        structs.numbers(*FIELDS, presence=True), expected.numbers(*FIELDS, presence=True), FIELDS, strict=True
+    ):
         # A generated class has 0 in place of a `file_offset` that is not stated.
         assert name == "file_offset" or [*flags] == [*expected_flags], name
 

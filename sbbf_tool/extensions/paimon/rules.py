@@ -9,18 +9,13 @@ from sbbf_tool.reports.findings import ERROR, INFO, WARNING
 from sbbf_tool.rules import correctness, efficiency, policy
 from sbbf_tool.rules import format as format_rules
 from sbbf_tool.rules.facts import Reads
+from sbbf_tool.rules.rule import AnyRule
 
 
 @dataclass(frozen=True, slots=True)
-class IndexRule:
+class IndexRule(AnyRule):
     """A rule for the indexes of the data files of a table, as a value; the finding's evidence states the facts."""
 
-    name: str
-    group: str
-    severity: str
-    message: str
-    why: str
-    reads: Reads = Reads.FILTERS
     verb: str | None = None
     """The function that resolves the findings of a column; None if there is none."""
 

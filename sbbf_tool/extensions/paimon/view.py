@@ -25,12 +25,11 @@ def make_view(options: Options) -> PaimonIndexes:
     return PaimonIndexes(options.flag("all"))
 
 
-@dataclass(frozen=True, slots=True)
-class PaimonIndexes:
+@dataclass(frozen=True)
+class PaimonIndexes(RowView):
     """View with one row per index of a Paimon data file, or in an index file; with `all_files`, also one per data file without an index."""
 
     all_files: bool = False
-    reads_data: bool = False
 
     def fields(self) -> list[pa.Field]:
         import pyarrow as pa
@@ -59,6 +58,3 @@ class PaimonIndexes:
                 yield {**file_values, "index": to_plain(index), "findings": list(map(to_plain, about))}
             if not file.indexes and (self.all_files or findings):
                 yield {**file_values, "findings": list(map(to_plain, findings))}
-
-    def parts(self) -> list[RowView]:
-        return []

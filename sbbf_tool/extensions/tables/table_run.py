@@ -85,7 +85,9 @@ class TableRun:
         """The copies that commits contain."""
         self._is_commit_uncertain = False
 
-    def rows(self, run: Callable[[Selection, Work[Report]], Iterator[Row[Report]]], work: Work[Report]) -> Iterator[Row[Report]]:
+    def rows(
+        self, run: Callable[[Selection, Work[Report]], Generator[Row[Report], None, None]], work: Work[Report]
+    ) -> Iterator[Row[Report]]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row.
 
         If the caller stops before the last row, the copies since the last commit are deleted. Raises the errors of `Table.commit`,
@@ -106,7 +108,7 @@ class TableRun:
             stack.enter_context(RunMarker(self.table.location, selection.run, self.table.marker_text, stays_after_error=self.on_cluster))
             # Rows end, and with them the processes that make copies, before copies are deleted.
             stack.callback(self._delete_copies, selection)
-            for row_of_copy in stack.enter_context(closing(_generator(run(selection, work)))):
+            for row_of_copy in stack.enter_context(closing(run(selection, work))):
                 row = _refuse_other_length(row_of_copy, recorded.get(row_of_copy.path))
                 self._collect(row)
                 yield row
@@ -213,7 +215,3 @@ def _refuse_other_length(row: Row[Report], recorded: int | None) -> Row[Report]:
         " restore the file, or let a writer of the table replace it"
     )
     return Row(row.path, REFUSED, reason, RefusedError.exit_code, row.seconds)
-
-
-def _generator(rows: Iterator[Row[Report]]) -> Generator[Row[Report], None, None]:
-    yield from rows
