@@ -47,7 +47,7 @@ SPEC = FilterSpec(("id", "name"))
 VERBS: list[tuple[Any, Edit | None, Callable[[str], object]]] = [
     (Inspect(), None, sbbf_tool.inspect),
     (Probe("id", [7, None]), None, partial(sbbf_tool.probe, column="id", values=[7, None])),
-    (Explain("id", 7), None, partial(sbbf_tool.explain, column="id", value=7)),
+    (Explain("id", 7), None, partial(sbbf_tool.explain, column="id", values=7)),
     (Verify(), None, sbbf_tool.verify),
     (Check(), None, sbbf_tool.check),
     (AddFilter(SPEC), IN_PLACE, partial(sbbf_tool.add_filters, columns=["id", "name"], in_place=True)),
@@ -114,7 +114,7 @@ def test_a_verb_is_a_value():
         verb.column = "name"
     with pytest.raises(AttributeError, match="immutable"):
         del verb.column
-    for wrong in (lambda: Probe(), lambda: Probe("id", 7, *[None] * 4), lambda: Probe("id", 7, column="id"), lambda: Verify(column="id")):
+    for wrong in (lambda: Probe(), lambda: Probe("id", 7, *[None] * 8), lambda: Probe("id", 7, column="id"), lambda: Verify(column="id")):
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(UsageError, match="either a false-positive rate or a size"):
