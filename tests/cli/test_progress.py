@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import islice
 
 import pytest
 
@@ -17,9 +18,10 @@ from sbbf_tool.cli import progress, run
 from sbbf_tool.cli.progress import describe
 from sbbf_tool.cli.status_line import StatusLine
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.progress import RunProgress
+from support.lakes import small_files
 from support.tables import each
-from tests.support.lakes import small_files
 
 SLOW_PROGRAM = """
 import sys, time
@@ -148,6 +150,18 @@ def test_a_line_now_and_then_in_a_log(tmp_path, monkeypatch, capsys):
     ])  # fmt: skip
 def test_the_line(numbers, line):
     assert ", ".join(describe(numbers, 10)) == line
+
+
+def test_files_are_counted_ahead_with_the_sizes_that_the_run_saw():
+    files = [ListedFile("a", 10), ListedFile("b", None), ListedFile("c", 3), ListedFile("linked", 5, skipped="a link")]
+    numbers = RunProgress()
+    list(islice(numbers.count(files), 1))
+    numbers.count_ahead([ListedFile("a", 99), *files[1:]], lambda: False)
+    assert numbers.total == (3, 13)
+    for total, stopped in (((9, 9), False), (None, True)):
+        numbers.total = total
+        numbers.count_ahead(files, lambda stopped=stopped: stopped)
+        assert numbers.total == total
 
 
 def test_a_line_of_other_output_is_not_overwritten(tmp_path):

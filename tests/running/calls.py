@@ -33,8 +33,3 @@ def rows_of(verb: Any, paths: Any, edit: Edit | None = None, **options: Any) -> 
         return list(run(verb, paths, **options))
     with run(verb, paths, edit=edit, errors="return", **options) as rows:
         return list(rows)
-
-
-def reports_of(verb: Any, paths: Any, edit: Edit | None = None, **options: Any) -> list[Any]:
-    """Return the reports of a run."""
-    return [row.report for row in rows_of(verb, paths, edit, **options) if row.report is not None]

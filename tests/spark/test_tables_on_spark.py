@@ -24,7 +24,7 @@ from sbbf_tool.spark.runner import Spark
 from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.remove_filter import RemoveFilter
 from sbbf_tool.verbs.verify import Verify
-from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
+from support.json_table import JsonTable, copies_in, make_table, rows_of
 
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 

@@ -27,8 +27,8 @@ from sbbf_tool.running.work import Work
 from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.probe import Probe
 from sbbf_tool.verbs.verify import Verify
+from support.json_table import JsonTable, copies_in, make_table, rows_of
 from support.tables import each
-from tests.support.json_table import JsonTable, copies_in, make_table, rows_of
 
 RUN = "0123456789abcdef"
 
