@@ -19,7 +19,7 @@ def assert_answers(python: str | Path, address: str, path: Path) -> None:
     done = subprocess.run([python, "-W", "ignore", __file__, address, path], env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     num_filters = len(inspect(path).filters)
-    hits = sorted(hit.value for hit in probe(path, "id", list(range(120))).hits)
+    hits = sorted(hit.value for hit in probe(path, "id", list(range(1000, 1600))).hits)
     assert hits
     assert json.loads(done.stdout) == {
         "filters": [str(path)] * num_filters,
@@ -45,7 +45,7 @@ def main(address: str, path: str) -> None:
         "may_contain": "SELECT sbbf_may_contain(path, 'id', 42) FROM files",
     }
     values = {name: [row[0] for row in spark.sql(query).collect()] for name, query in queries.items()}
-    lookup = probe_keys(pipeline.discover(spark, path), "id", spark.range(120))
+    lookup = probe_keys(pipeline.discover(spark, path), "id", spark.range(1000, 1600))
     values["hits"] = sorted((hit[0] for (hits,) in lookup.select("report.hits").collect() for hit in hits), key=str)
     print(json.dumps(values))
 
