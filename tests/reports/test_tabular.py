@@ -17,6 +17,7 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool.extensions.tables.abandoned import AbandonedCopy, AbandonedReport
+from sbbf_tool.reports.probe import RowsReport
 from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.rules.catalog import list_rules
@@ -90,6 +91,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "report.PageReport": lambda folder: sbbf_tool.write_report(FILTERS, folder / "page.html"),
     "paimon.PaimonVerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
+    "probe.RowsReport": lambda folder: RowsReport(**vars(sbbf_tool.probe(FILTERS, "id", [1000, -1], rows=True))),
     "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),
     "remove_filter.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
     "repair.RepairReport": lambda folder: sbbf_tool.repair(wrong_length(folder), in_place=True, dry_run=True),
