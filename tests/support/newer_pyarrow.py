@@ -16,6 +16,7 @@ MISSING = {
     "Expected np.float16 instance": "this pyarrow makes half floats of numpy's alone",
     "Unhandled type for Arrow to Parquet schema conversion: string_view": "this pyarrow writes no string views",
     "unexpected keyword argument 'store_decimal_as_integer'": "pyarrow 17 is the first that pyiceberg writes files with",
+    "module 'pyarrow.types' has no attribute 'is_string_view'": "pyarrow 17 is the first that pyiceberg writes files with",
     "field() takes at least 2 positional arguments": "pyarrow 15 is the first that deltalake makes fields with",
     "Unhandled type for Arrow to Parquet schema conversion: halffloat": "pyarrow 15 is the first that writes half floats",
     "Metadata contains Thrift LogicalType that is not recognized": "pyarrow 15 is the first that opens files with half floats",
