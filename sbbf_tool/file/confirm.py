@@ -6,9 +6,10 @@ Most chunks are settled by the hashes of their pages, without decoding; the othe
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.bitmaps import positions
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.file.pruning import RowGroupAnswers
     from sbbf_tool.file.question import Question
+
+
+_FPP = 1e-6
 
 
 class Found(NamedTuple):
@@ -37,34 +41,35 @@ def can_confirm(question: Question, position: int) -> bool:
     return literal.verdict == MAYBE or (literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN")
 
 
+class _Sought:
+    """Hashes to look for, and the position of the value of each. A filter of them passes one in a million others."""
+
+    def __init__(self, hashes: array[int] | memoryview, owners: Sequence[int]) -> None:
+        self.hashes, self.owners = hashes, owners
+        self.filter = BloomFilter.sized_for(max(len(hashes), 1), _FPP)
+        self.filter.insert_hashes(hashes)
+
+
 def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[Found]:
     """Find the values that a row group may hold in its pages. Raises UnreadableError and RefusedError if its pages cannot be read."""
-    candidates: dict[int, set[int]] = {}
     if answers.is_undecided:
-        for h, position in zip(*question.hashes_in(answers.part), strict=True):
-            candidates.setdefault(h, set()).add(position)
+        sought = _Sought(*question.hashes_in(answers.part))
     else:
-        for position in positions(answers.answers.values):
-            for h in question.forms(position):
-                candidates.setdefault(h, set()).add(position)
-    alone = [
-        at
-        for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True)
-        if not verdict.is_absent and can_confirm(question, at)
-    ]
+        forms = [(h, position) for position in positions(answers.answers.values) for h in question.forms(position)]
+        sought = _Sought(array("Q", (h for h, _ in forms)), array("Q", (position for _, position in forms)))
+    verdicts = zip(question.verdicts, answers.verdicts, strict=True)
+    alone = [at for (at, _), verdict in verdicts if not verdict.is_absent and can_confirm(question, at)]
     row_group = answers.row_group
     values = StoredValues(file, (row_group, question.column.index))
-    if not alone and all(map(candidates.keys().isdisjoint, values.hashes())):
+    if not alone and not any(1 in sought.filter.check_hashes(hashes) for hashes in values.hashes()):
         return []
     found: dict[int, array[int]] = {}
-    for position, row in _search(file, question, row_group, candidates, alone):
+    for position, row in _search(file, question, row_group, sought, alone):
         found.setdefault(position, array("Q")).append(row)
     return [Found(position, rows) for position, rows in sorted(found.items())]
 
 
-def _search(
-    file: ParquetFile, question: Question, row_group: int, candidates: dict[int, set[int]], alone: list[int]
-) -> Iterator[tuple[int, int]]:
+def _search(file: ParquetFile, question: Question, row_group: int, sought: _Sought, alone: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the position of each value, and each row that has it."""
     import numpy as np
 
@@ -73,8 +78,9 @@ def _search(
     special = {at: question.row.special[at] for at in alone}
     nulls = [at for at, literal in special.items() if literal.is_null]
     nans = [at for at, literal in special.items() if literal.verdict == MAYBE]
-    booleans = {BOOLEAN_FORMS[special[at].text.lower()]: at for at in alone if at not in nulls and at not in nans}
-    hashes_sought = np.array(sorted(candidates), np.uint64)
+    booleans = [(BOOLEAN_FORMS[special[at].text.lower()], at) for at in alone if at not in nulls and at not in nans]
+    order = np.argsort(np.asarray(sought.hashes, np.uint64), kind="stable")
+    hashes_sought, owners = np.asarray(sought.hashes, np.uint64)[order], np.asarray(sought.owners)[order]
     has_value = np.zeros(file.footer.num_rows(row_group) or 0, np.bool_) if nulls else None
     pages = file.pages(row_group, question.column)
     for values in read_chunk(pages.open_arrow, file.footer, row_group, question.column, pages, with_rows=True):
@@ -85,13 +91,16 @@ def _search(
         if nans:
             for row in rows[values.are_nan()].tolist():
                 yield from ((at, row) for at in nans)
-        hashes = np.frombuffer(values.hashes(), np.uint64)
-        for place in np.flatnonzero(np.isin(hashes, hashes_sought)).tolist() if candidates else ():
-            plain, h = values[place], int(hashes[place])
-            yield from ((at, int(rows[place])) for at in candidates[h] if question.forms(at)[h] == plain)
+        hashes = values.hashes()
+        places = np.flatnonzero(np.frombuffer(sought.filter.check_hashes(hashes), np.bool_)) if len(owners) else np.arange(0)
+        found = np.frombuffer(hashes, np.uint64)[places]
+        starts, ends = (np.searchsorted(hashes_sought, found, side).tolist() for side in ("left", "right"))
+        for place, h, start, end in zip(places.tolist(), found.tolist(), starts, ends, strict=True):
+            if start < end:
+                plain, row = values[place], int(rows[place])
+                yield from ((at, row) for at in owners[start:end].tolist() if question.forms(at)[h] == plain)
         for place in range(len(values)) if booleans else ():
-            if (at := booleans.get(values[place], -1)) >= 0:
-                yield at, int(rows[place])
+            yield from ((at, int(rows[place])) for form, at in booleans if values[place] == form)
     if has_value is not None:
         for row in np.flatnonzero(~has_value).tolist():
             yield from ((at, row) for at in nulls)

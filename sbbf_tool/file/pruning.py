@@ -8,10 +8,11 @@ nothing (`doubts`). `partitions` and `missing_column` answer for values that sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sbbf_tool.errors import AuthenticationError, UnreadableError
+from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
 from sbbf_tool.file.bitmaps import build_bitmap, is_set
 from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer, by_filter, expect_filters
@@ -84,9 +85,10 @@ def narrow(
             answers, decided_by = or_unreadable(by_filter, "filter", unreadable)(file, number, question, part, dialect), FILTER
             is_undecided = answers.answer != ABSENT and not answers.values
             if is_undecided and not filters_only and _has_small_dictionary(file, number, question.column):
-                found = or_unreadable(by_dictionary, "dictionary", unreadable)(file, number, question, part)
-                if found is not None and found.answer == ABSENT:
-                    answers, decided_by = found, DICTIONARY
+                with suppress(RefusedError):  # a page beyond the limit of sizes is not needed
+                    found = or_unreadable(by_dictionary, "dictionary", unreadable)(file, number, question, part)
+                    if found is not None and found.answer == ABSENT:
+                        answers, decided_by = found, DICTIONARY
         yield RowGroupAnswers(number, part, answers, verdicts, decided_by)
 
 
@@ -161,9 +163,8 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question, part: C
     from sbbf_tool.parquet.plain_pages import PlainChunk
 
     column = question.column
-    if doubt_of_chunk(file, row_group, column, question.values):
-        return None
-    if not file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded:
+    is_complete = file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded
+    if not is_complete or doubt_of_chunk(file, row_group, column, question.values):
         return None
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
