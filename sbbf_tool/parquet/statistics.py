@@ -30,7 +30,13 @@ class Bounds(NamedTuple):
 
 
 def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
-    """Return the bounds of a chunk's non-null values; None if the footer has no reliable ones."""
+    """Return the bounds of a chunk's non-null values; None if the footer has no reliable ones.
+
+    Older writers compare decimals as bytes (PARQUET-1655). Bounds of both signs then contradict each other, but not those of decimals of
+    different lengths.
+    """
+    if order_of(column) == DECIMAL and column.width is None:
+        return None
     low, high = (key_of(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None))
     return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
