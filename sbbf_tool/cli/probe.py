@@ -22,9 +22,10 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import blocks_of
+from sbbf_tool.display import escape
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
-from sbbf_tool.reports.probe import MANY_VALUES, LongSequence, ProbeReport, RowsReport
+from sbbf_tool.reports.probe import MANY_VALUES, PRESENT, LongSequence, ProbeReport, RowsReport
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def command(
     --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files.
     For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
 
-    With --confirm, the answers are certain. --names writes a list for other programs: `sbbf probe lake user_id 42 --confirm --names`.
+    With --confirm, the answers are certain, or say why reading does not show them. --names writes a list for other programs: `sbbf probe
+    lake user_id 42 --confirm --names`.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
@@ -232,9 +234,11 @@ class _ProbeView(View["ProbeReport"]):
         self._warnings.update(dict.fromkeys(report.warnings))
         self._unfit = keep_unfit(self._unfit, report)
         if not self._is_single:
-            self._values_with_hits.update(value for value, *_ in _rows_of(report))
+            self._values_with_hits.update(value for value, _, answer, *_ in _rows_of(report) if answer == PRESENT or not self._confirms)
         self._counts.update(
             files=1,
+            present=self._confirms and any(answer == PRESENT for _, _, answer, *_ in _rows_of(report)),
+            unsure=self._confirms and (bool(report.inconclusive) or any(answer != PRESENT for _, _, answer, *_ in _rows_of(report))),
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
             absent=report.is_absent,
@@ -246,7 +250,7 @@ class _ProbeView(View["ProbeReport"]):
         return render.say_unreadable_parts(report.unreadable, report.file) or (ABSENT if report.is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
-        codes |= say_unfit(self._unfit, self._values_file)
+        codes |= say_unfit(self._unfit, self._values_file) | ({UsageError.exit_code} if self._counts["unprintable"] else set())
         return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
 
     def show_stats(self) -> None:
@@ -259,12 +263,14 @@ class _ProbeView(View["ProbeReport"]):
             return
         page.say(f"{report.file}: column {report.column}, {report.type}")
         if report.num_values > MANY_VALUES or self._confirms:
-            page.say_all(_describe(report, ""))
-            count = len(report.hits)
-            ending = "; the row groups without an answer may hold any of them"
-            ending = ending if report.inconclusive else f", {report.num_values - count:,} absent"
-            where = "in the file" if self._confirms else "may be in the file"
-            page.say(f"{format_count(report.num_values, 'value')}: {count:,} {where}{ending}")
+            page.say_all(_describe(report, "", confirms=self._confirms))
+            counts = Counter(answer for _, _, answer, *_ in _rows_of(report))
+            answers = [f"{counts[PRESENT]:,} in the file"] if self._confirms else [f"{len(report.hits):,} may be in the file"]
+            if self._confirms and len(report.hits) > counts[PRESENT]:
+                answers.append(f"{len(report.hits) - counts[PRESENT]:,} may be, which reading does not show")
+            answers += [] if report.inconclusive else [f"{report.num_values - len(report.hits):,} absent"]
+            ending = "; the row groups without an answer may hold any of them" if report.inconclusive else ""
+            page.say(f"{format_count(report.num_values, 'value')}: {', '.join(answers)}{ending}")
             return
         page.table(
             _COLUMNS,
@@ -277,33 +283,41 @@ class _ProbeView(View["ProbeReport"]):
         )
 
     def _print_name(self, report: ProbeReport) -> None:
-        """Print the name of a file that may hold a value. Raises UsageError for a name that would be two lines."""
+        """Print the name of a file that may hold a value, unless it would be two lines."""
         if report.is_absent:
             return
         name = os.fsencode(report.file)
         if self._end_of_name == b"\n" and (b"\n" in name or b"\r" in name):
-            raise UsageError("its name has a line break", file=report.file, hint="end names with -0")
-        sys.stdout.buffer.write(name + (self._end_of_name or b""))
+            complain(f"sbbf: {report.file}: its name has a line break: end names with -0")
+            self._counts["unprintable"] += 1
+        elif sys.stdout.isatty():
+            click.echo(escape(report.file))
+        else:
+            sys.stdout.buffer.write(name + (self._end_of_name or b""))
 
     def show_line(self, page: Page, report: ProbeReport) -> None:
         if self._end_of_name is not None:
             self._print_name(report)
         elif not _has_no_filter(report):
-            page.say_all(_describe(report, f"{report.file}: "))
+            page.say_all(_describe(report, f"{report.file}: ", confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:
-        if self._end_of_name is not None:
-            return
         counts = self._counts
+        if self._end_of_name is not None:
+            if counts["unsure"]:
+                complain(f"sbbf: of {format_count(counts['unsure'], 'file')}, reading does not show whether they hold values", kind="note")
+            return
         values, total = format_count(self._values, "value"), format_count(counts["files"], "file")
         if counts["without_filter"]:
             has = "has" if counts["without_filter"] == 1 else "have"
             page.say(f"any of the values: {format_count(counts['without_filter'], 'file')} {has} no filter for {self._column}")
         answers = []
-        if hits := counts["files"] - counts["inconclusive"] - counts["absent"]:
+        if hits := counts["present"] if self._confirms else counts["files"] - counts["inconclusive"] - counts["absent"]:
             hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
             answers.append(f"{format_count(hits, 'file')} {hold} {len(self._values_with_hits):,} of the values")
-        if counts["inconclusive"]:
+        if counts["unsure"]:
+            answers.append(f"{format_count(counts['unsure'], 'file')} may hold some of them, which reading does not show")
+        elif counts["inconclusive"]:
             answers.append(f"{format_count(counts['inconclusive'], 'file')} may hold any of them, because filters gave no answer")
         if answers and counts["absent"]:
             answers.append(f"{format_count(counts['absent'], 'file')} cannot hold any of them")
@@ -342,12 +356,20 @@ class _RowsView(_ProbeView):
         return RowsReport(**vars(report))
 
     def show(self, page: Page, report: ProbeReport) -> None:
+        if len(report.rows) > MANY_VALUES:
+            self.show_line(page, report)  # a table is drawn as a whole
+            return
         page.table(_ROW_COLUMNS, [(row.row_group, row.row, render.value(row.value)) for row in report.rows])
-        page.say_all(_describe(replace(report, hits=()), f"{report.file}: "))
+        page.say_all(self._describe_others(report))
 
     def show_line(self, page: Page, report: ProbeReport) -> None:
         page.say_all(f"{report.file}: row group {row.row_group}, row {row.row:,}: {render.value(row.value)}" for row in report.rows)
-        page.say_all(_describe(replace(report, hits=()), f"{report.file}: "))
+        page.say_all(self._describe_others(report))
+
+    def _describe_others(self, report: ProbeReport) -> Iterator[str]:
+        """Describe what reading does not show."""
+        others = tuple(hit for hit in report.hits if hit.answer != PRESENT)
+        return _describe(replace(report, hits=others), f"{report.file}: ", confirms=True)
 
 
 def _has_no_filter(report: ProbeReport) -> bool:
@@ -361,11 +383,11 @@ def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
     return hits.rows() if isinstance(hits, LongSequence) else map(astuple, hits)
 
 
-def _describe(report: ProbeReport, start: str) -> Iterator[str]:
+def _describe(report: ProbeReport, start: str, *, confirms: bool) -> Iterator[str]:
     """Yield a line for each value that the file may hold, and for the row groups that may hold any of them."""
-    for value, row_groups, _, _, count, _ in _rows_of(report):
-        times = f" ({format_count(count, 'row')})" if count is not None else ""
-        yield f"{start}{render.value(value)}: {format_row_groups(row_groups)}{times}"
+    for value, row_groups, answer, reason, count, _ in _rows_of(report):
+        ending = f" ({format_count(count, 'row')})" if count is not None else f" ({answer}: {reason})" if confirms else ""
+        yield f"{start}{render.value(value)}: {format_row_groups(row_groups)}{ending}"
     for each in report.inconclusive:
         reason = f"{each.answer}: {each.reason}" if each.reason else each.answer
         values = "any of the values" if each.values is None else ", ".join(map(render.value, each.values))

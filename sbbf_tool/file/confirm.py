@@ -30,7 +30,7 @@ class Found(NamedTuple):
     position: int
     """Position among the values of the question."""
     rows: array[int]
-    """Number in the row group, from 0, of the row of each such value; a list may hold the value more than once."""
+    """Numbers in the row group, from 0, of the rows that have the value, ascending."""
 
 
 def can_confirm(question: Question, position: int) -> bool:
@@ -65,7 +65,9 @@ def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers)
         return []
     found: dict[int, array[int]] = {}
     for position, row in _search(file, question, row_group, sought, alone):
-        found.setdefault(position, array("Q")).append(row)
+        rows = found.setdefault(position, array("Q"))
+        if not rows or rows[-1] != row:  # a list may hold the value more than once
+            rows.append(row)
     return [Found(position, rows) for position, rows in sorted(found.items())]
 
 

@@ -73,7 +73,7 @@ class Hit:
     """`maybe`; `present` if the column was read; or `cannot say` of a value that filters cannot answer for."""
     reason: str | None = None
     count: int | None = None
-    """Number of times that the value is in the row groups, if it is `present`."""
+    """Number of rows of these row groups that have the value, if it is `present`."""
     position: int = field(default=0, compare=False, metadata={"local": True})
     """Position among the values, from 0."""
 

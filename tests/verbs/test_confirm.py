@@ -61,7 +61,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 def expected_rows(values: list[Any], asked: Any) -> list[int]:
-    return [at for at, value in enumerate(values) for each in (value if isinstance(value, list) else [value]) if same(each, asked)]
+    return [at for at, value in enumerate(values) if any(same(each, asked) for each in (value if isinstance(value, list) else [value]))]
 
 
 @each("name", list(DRAWS))
@@ -138,6 +138,9 @@ def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfd
     assert main(["probe", str(path), "x", "1", "--names"]) == 2
     captured = capfdbinary.readouterr()
     assert (captured.out, b"line break" in captured.err) == (b"", True)
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "c.parquet")
+    assert main(["probe", str(tmp_path), "x", "1", "--names"]) == 2
+    assert capfdbinary.readouterr().out == bytes(tmp_path / "c.parquet") + b"\n"
     assert main(["probe", str(path), "x", "1", "--names", "-0"]) == 0
     assert capfdbinary.readouterr().out == bytes(path) + b"\0"
 
@@ -160,3 +163,23 @@ def test_explain_takes_a_condition(lake: Path, capfd: pytest.CaptureFixture[str]
         assert main(["explain", path, "-c", "user_id", f"--value={values[0]}", f"--value={values[1]}"]) == code
         assert capfd.readouterr().out == by_condition
     assert "dictionary" in by_condition
+
+
+def test_what_reading_does_not_show_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Instants of an unknown writer may be stored in other forms, and a null in a list is no row."""
+    path = tmp_path / "a.parquet"
+    rows = pa.table({"t": pa.array([NEW_YEAR.replace(tzinfo=None)], pa.timestamp("us")), "l": [[1, None, 1]]})
+    pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
+    for column, value in (("t", "2021-01-01"), ("l.list.element", "null")):
+        assert main(["probe", str(path), column, value, "--confirm"]) == 0
+        out = capfd.readouterr().out
+        assert "cannot say" in out
+        assert "1 value: 0 in the file" in out
+        assert main(["probe", str(path), column, value, "--rows"]) == 0
+        assert "cannot say" in capfd.readouterr().out
+        assert main(["probe", str(tmp_path), column, value, "--confirm", "--names"]) == 0
+        captured = capfd.readouterr()
+        assert (captured.out, "reading does not show" in captured.err) == (f"{path}\n", True)
+        assert main(["probe", str(tmp_path), column, value, "--confirm"]) == 0
+        assert "1 file may hold some of them, which reading does not show" in capfd.readouterr().out
+    assert [(row.row, row.value) for row in probe(path, "l.list.element", 1, rows=True).rows] == [(0, "1")]
