@@ -224,7 +224,7 @@ def test_the_commands_of_the_guide(moto_bucket: Bucket, site: http_site.Site, fi
         assert done.returncode == 0, command + done.stderr
         outputs.append(done.stdout + done.stderr)
     query, change, verification, file, prefix = outputs
-    assert "2 files may hold any of them, because filters gave no answer" in query
+    assert "2 files may hold 1 of the values" in query
     assert "requests" in query
     assert "Added 3 filters to s3://lake/events/day=2026-11-21/part-0.parquet" in change
     assert "2 files: 2 done; 3 of 3 filters verified" in verification
