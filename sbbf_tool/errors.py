@@ -57,6 +57,11 @@ class SbbfError(Exception):
         """Pickle without calling `__init__` again, since subclasses may have other parameters."""
         return type(self).__new__, (type(self), *self.args), self.__dict__
 
+    @property
+    def with_place(self) -> str:
+        """The message after the place, without the file and the hint."""
+        return f"{self.place}: {self.message}" if self.place else self.message
+
     def __str__(self) -> str:
         """Return the whole error as text."""
         text = ": ".join(part for part in (self.file, self.place, self.message) if part)

@@ -151,11 +151,11 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
         counts.after_statistics += 1
         states = []
         for question in questions:
-            dictionary = by_dictionary(file, number, question, question.part())
+            dictionary = by_dictionary(file, number, question, question.candidates())
             dictionary_answers = None if dictionary is None else answers_by(question, number, dictionary)
             may_hold = dictionary_answers is None or _may_hold_any(dictionary_answers)
             is_present = dictionary_answers is not None and any(each.answer == MAYBE for each in dictionary_answers)
-            filter_answers = answers_by(question, number, by_filter(file, number, question, question.part()))
+            filter_answers = answers_by(question, number, by_filter(file, number, question, question.candidates()))
             is_passed = any(each.answer == MAYBE for each in filter_answers)
             filter_state = FILTER_PASSES if is_passed else None if _may_hold_any(filter_answers) else ABSENT
             state = PRESENT if is_present else UNKNOWN if may_hold else NOT_PRESENT

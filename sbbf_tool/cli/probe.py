@@ -233,12 +233,13 @@ class _ProbeView(View["ProbeReport"]):
     def add(self, report: ProbeReport, row: Row[object]) -> int:
         self._warnings.update(dict.fromkeys(report.warnings))
         self._unfit = keep_unfit(self._unfit, report)
+        answers = {answer for _, _, answer, *_ in _rows_of(report)} if self._confirms else set()
         if not self._is_single:
             self._values_with_hits.update(value for value, _, answer, *_ in _rows_of(report) if answer == PRESENT or not self._confirms)
         self._counts.update(
             files=1,
-            present=self._confirms and any(answer == PRESENT for _, _, answer, *_ in _rows_of(report)),
-            unsure=self._confirms and (bool(report.inconclusive) or any(answer != PRESENT for _, _, answer, *_ in _rows_of(report))),
+            present=PRESENT in answers,
+            unsure=self._confirms and (bool(report.inconclusive) or bool(answers - {PRESENT})),
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
             absent=report.is_absent,
@@ -264,10 +265,12 @@ class _ProbeView(View["ProbeReport"]):
         page.say(f"{report.file}: column {report.column}, {report.type}")
         if report.num_values > MANY_VALUES or self._confirms:
             page.say_all(_describe(report, "", confirms=self._confirms))
-            counts = Counter(answer for _, _, answer, *_ in _rows_of(report))
-            answers = [f"{counts[PRESENT]:,} in the file"] if self._confirms else [f"{len(report.hits):,} may be in the file"]
-            if self._confirms and len(report.hits) > counts[PRESENT]:
-                answers.append(f"{len(report.hits) - counts[PRESENT]:,} may be, which reading does not show")
+            if self._confirms:
+                present = sum(answer == PRESENT for _, _, answer, *_ in _rows_of(report))
+                answers = [f"{present:,} in the file"]
+                answers += [f"{len(report.hits) - present:,} may be, which reading does not show"] if len(report.hits) > present else []
+            else:
+                answers = [f"{len(report.hits):,} may be in the file"]
             answers += [] if report.inconclusive else [f"{report.num_values - len(report.hits):,} absent"]
             ending = "; the row groups without an answer may hold any of them" if report.inconclusive else ""
             page.say(f"{format_count(report.num_values, 'value')}: {', '.join(answers)}{ending}")

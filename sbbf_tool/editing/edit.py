@@ -95,12 +95,11 @@ class Edit:
     """The limit on the decompressed size of a page, as its header states it."""
     jobs: int | None = None
     """Number of column chunks of a file to process concurrently; one per core if None."""
-    progress: Progress | None = field(default=None, repr=False, compare=False)
-    cross_checks: CrossChecks = field(default_factory=CrossChecks, repr=False, compare=False)
+    cross_checks: CrossChecks = field(default_factory=CrossChecks, init=False, repr=False, compare=False)
     """The kinds of column chunks that pyarrow has decoded in this run."""
     force: bool = False
     """Also write filters that exclude hardly any value."""
-    reuse: Reuse = field(default_factory=Reuse, repr=False, compare=False)
+    reuse: Reuse = field(default_factory=Reuse, init=False, repr=False, compare=False)
     """State that the files of this run share, such as whether folders are tables."""
 
     files_per_commit: int | None = None
@@ -126,7 +125,15 @@ class Edit:
         return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.reuse.tables)
 
     @contextmanager
-    def open(self, path: str | os.PathLike[str], prebuilt: PrebuiltFilters | None = None, *, strict: bool = True) -> Iterator[OpenEdit]:
+    def open(
+        self,
+        path: str | os.PathLike[str],
+        prebuilt: PrebuiltFilters,
+        *,
+        strict: bool,
+        jobs: int | None,
+        progress: Progress | None,
+    ) -> Iterator[OpenEdit]:
         """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
         `prebuilt` filters are used if the file is the version from which they were built; filters built here are added to them. Raises the
@@ -142,9 +149,7 @@ class Edit:
                 if self.in_place:
                     raise RefusedError(error.message, file=error.file, hint=f"restore it first, and {ELSEWHERE}") from error
                 raise
-            file.run = FileRun(path, strict, self.jobs, self.progress, self.reuse)
-            if prebuilt is None:
-                prebuilt = PrebuiltFilters(stack.enter_context(places.open_spool(target, keeps=not self.dry_run)))
+            file.run = FileRun(path, strict, jobs, progress, self.reuse)
             prebuilt.keep_filters_of(file)
             if _is_copied(path):
                 ensure_copy_readable(file)
@@ -218,11 +223,11 @@ class OpenEdit:
         edit, file, prebuilt = self.edit, self.file, self._prebuilt.filters
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
         bytes_to_read, bytes_to_verify = (sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes))
-        self._meter = Meter(edit.progress, bytes_to_read + bytes_to_verify)
+        self._meter = Meter(file.run.progress, bytes_to_read + bytes_to_verify)
         self.ensure_buildable(missing)
         if missing:
             self._begin_copy()
-        prebuilt |= build_filters(file, missing, self.spool, edit.jobs, self._meter, edit.cross_checks)
+        prebuilt |= build_filters(file, missing, self.spool, file.run.jobs, self._meter, edit.cross_checks)
         self.built_filters = {
             key: prebuilt[key]
             for key, size in sizes.items()

@@ -1,6 +1,6 @@
 """Which of the values that a row group may hold are there: its column is read, and values are compared by their plain bytes.
 
-Most chunks are settled by the hashes of their pages, without decoding; the others are decoded with the row of each value.
+The hashes of the pages exclude most chunks without decoding; the others are decoded with the row of each value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FPP = 1e-6
 
 
-class Found(NamedTuple):
+class ValueRows(NamedTuple):
     """A value in a row group."""
 
     position: int
@@ -41,8 +41,8 @@ def can_confirm(question: Question, position: int) -> bool:
     return literal.verdict == MAYBE or (literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN")
 
 
-class _Sought:
-    """Hashes to look for, and the position of the value of each. A filter of them passes one in a million others."""
+class _HashIndex:
+    """Hashes to look up, and the position of the value of each. A filter of them passes one in a million others."""
 
     def __init__(self, hashes: array[int] | memoryview, owners: Sequence[int]) -> None:
         self.hashes, self.owners = hashes, owners
@@ -50,28 +50,28 @@ class _Sought:
         self.filter.insert_hashes(hashes)
 
 
-def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[Found]:
+def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[ValueRows]:
     """Find the values that a row group may hold in its pages. Raises UnreadableError and RefusedError if its pages cannot be read."""
     if answers.is_undecided:
-        sought = _Sought(*question.hashes_in(answers.part))
+        index = _HashIndex(*question.hashes_in(answers.candidates))
     else:
         forms = [(h, position) for position in positions(answers.answers.values) for h in question.forms(position)]
-        sought = _Sought(array("Q", (h for h, _ in forms)), array("Q", (position for _, position in forms)))
+        index = _HashIndex(array("Q", (h for h, _ in forms)), array("Q", (position for _, position in forms)))
     verdicts = zip(question.verdicts, answers.verdicts, strict=True)
     alone = [at for (at, _), verdict in verdicts if not verdict.is_absent and can_confirm(question, at)]
     row_group = answers.row_group
     values = StoredValues(file, (row_group, question.column.index))
-    if not alone and not any(1 in sought.filter.check_hashes(hashes) for hashes in values.hashes()):
+    if not alone and not any(1 in index.filter.check_hashes(hashes) for hashes in values.hashes()):
         return []
     found: dict[int, array[int]] = {}
-    for position, row in _search(file, question, row_group, sought, alone):
+    for position, row in _search(file, question, row_group, index, alone):
         rows = found.setdefault(position, array("Q"))
         if not rows or rows[-1] != row:  # a list may hold the value more than once
             rows.append(row)
-    return [Found(position, rows) for position, rows in sorted(found.items())]
+    return [ValueRows(position, rows) for position, rows in sorted(found.items())]
 
 
-def _search(file: ParquetFile, question: Question, row_group: int, sought: _Sought, alone: list[int]) -> Iterator[tuple[int, int]]:
+def _search(file: ParquetFile, question: Question, row_group: int, index: _HashIndex, alone: list[int]) -> Iterator[tuple[int, int]]:
     """Yield the position of each value, and each row that has it."""
     import numpy as np
 
@@ -81,8 +81,8 @@ def _search(file: ParquetFile, question: Question, row_group: int, sought: _Soug
     nulls = [at for at, literal in special.items() if literal.is_null]
     nans = [at for at, literal in special.items() if literal.verdict == MAYBE]
     booleans = [(BOOLEAN_FORMS[special[at].text.lower()], at) for at in alone if at not in nulls and at not in nans]
-    order = np.argsort(np.asarray(sought.hashes, np.uint64), kind="stable")
-    hashes_sought, owners = np.asarray(sought.hashes, np.uint64)[order], np.asarray(sought.owners)[order]
+    order = np.argsort(np.asarray(index.hashes, np.uint64), kind="stable")
+    hashes_sought, owners = np.asarray(index.hashes, np.uint64)[order], np.asarray(index.owners)[order]
     has_value = np.zeros(file.footer.num_rows(row_group) or 0, np.bool_) if nulls else None
     pages = file.pages(row_group, question.column)
     for values in read_chunk(pages.open_arrow, file.footer, row_group, question.column, pages, with_rows=True):
@@ -94,7 +94,7 @@ def _search(file: ParquetFile, question: Question, row_group: int, sought: _Soug
             for row in rows[values.are_nan()].tolist():
                 yield from ((at, row) for at in nans)
         hashes = values.hashes()
-        places = np.flatnonzero(np.frombuffer(sought.filter.check_hashes(hashes), np.bool_)) if len(owners) else np.arange(0)
+        places = np.flatnonzero(np.frombuffer(index.filter.check_hashes(hashes), np.bool_)) if len(owners) else np.arange(0)
         found = np.frombuffer(hashes, np.uint64)[places]
         starts, ends = (np.searchsorted(hashes_sought, found, side).tolist() for side in ("left", "right"))
         for place, h, start, end in zip(places.tolist(), found.tolist(), starts, ends, strict=True):

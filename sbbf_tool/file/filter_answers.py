@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
@@ -40,8 +40,8 @@ class BulkAnswer(NamedTuple):
     reason: str | None = None
 
 
-def by_filter(file: ParquetFile, row_group: int, question: Question, part: Candidates, dialect: Dialect | None = None) -> BulkAnswer:
-    """Query one row group's filter for the values of a part; in `dialect` if the filter follows that dialect."""
+def by_filter(file: ParquetFile, row_group: int, question: Question, candidates: Candidates, dialect: Dialect | None = None) -> BulkAnswer:
+    """Query one row group's filter for these candidates; in `dialect` if the filter follows that dialect."""
     reason = doubt_of_chunk(file, row_group, question.column, question.values)
     stored = None if reason else file.stored_filter(row_group, question.column)
     if stored is not None:
@@ -59,7 +59,7 @@ def by_filter(file: ParquetFile, row_group: int, question: Question, part: Candi
         return BulkAnswer()
     if stored is None:
         return BulkAnswer(answer=NO_FILTER)
-    hashes, owners = question.hashes_in(part)
+    hashes, owners = question.hashes_in(candidates)
     flags, is_empty = may_hold(file, stored, hashes)
     if is_empty and non_null_values != 0:
         return BulkAnswer(answer=CANNOT_SAY, reason=EMPTY_FILTER)
@@ -67,11 +67,10 @@ def by_filter(file: ParquetFile, row_group: int, question: Question, part: Candi
     return BulkAnswer(build_bitmap(flags, owners), CANNOT_SAY if uncertain else ABSENT, uncertain)
 
 
-def expect_filters(file: ParquetFile, question: Question, parts: Sequence[tuple[int, Candidates]]) -> None:
-    """Announce that the filters of these row groups will be queried, each for its part: see `Source.prefetch`."""
-    row_groups = [(number, question.hashes_in(part)[0]) for number, part in parts]
-    numbers = [number for number, _ in parts]
-    file.expect_filters([question.column], also=_likely_blocks(file, question.column, row_groups), row_groups=numbers)
+def expect_filters(file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]) -> None:
+    """Announce that the filters of these row groups will be queried, each for its candidates: see `Source.prefetch`."""
+    row_groups = [(number, question.hashes_in(candidates)[0]) for number, candidates in by_row_group.items()]
+    file.expect_filters([question.column], also=_likely_blocks(file, question.column, row_groups), row_groups=[*by_row_group])
     file.source.prefetch(_blocks(file, question.column, row_groups))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
 from sbbf_tool.file.bitmaps import build_bitmap, is_set
@@ -27,6 +27,8 @@ from sbbf_tool.reports.probe import RowGroupAnswer
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
 
+Answer = TypeVar("Answer")
+
 STATISTICS, DICTIONARY, FILTER = "statistics", "dictionary", "filter"
 
 _ONLY_NULLS = "all its values are null"
@@ -40,7 +42,7 @@ class RowGroupAnswers:
     """What is known of the values of a question in one row group."""
 
     row_group: int
-    part: Candidates
+    candidates: Candidates
     """The values that statistics leave."""
     answers: BulkAnswer
     """What the filter or the dictionary says of these."""
@@ -51,7 +53,7 @@ class RowGroupAnswers:
     @property
     def is_undecided(self) -> bool:
         """Whether it may hold values that nothing was queried for, or that what was queried cannot exclude."""
-        return bool(self.part) and self.answers.answer != ABSENT
+        return bool(self.candidates) and self.answers.answer != ABSENT
 
     @property
     def is_absent(self) -> bool:
@@ -71,56 +73,54 @@ def narrow(
     """Yield for each row group which values it may hold. With `filters_only`, nothing but filters excludes a value.
 
     Places of filters and dictionaries that are unreadable, and the reasons, are added to `unreadable`; they exclude nothing. Raises
-    AuthenticationError: bytes that another than the writer changed are no accident, so no part of the file is relied on.
+    AuthenticationError: bytes that another than the writer changed are no accident, so nothing of the file is relied on.
     """
-    parts = [question.part() if filters_only else by_statistics(file, number, question) for number in row_groups]
-    expect_filters(file, question, [(number, part) for number, part in zip(row_groups, parts, strict=True) if part])
-    for number, part in zip(row_groups, parts, strict=True):
+    by_row_group = {number: question.candidates() if filters_only else by_statistics(file, number, question) for number in row_groups}
+    expect_filters(file, question, {number: candidates for number, candidates in by_row_group.items() if candidates})
+    for number, candidates in by_row_group.items():
         verdicts = [
-            RowGroupAnswer(number, literal.verdict or "", literal.note) if filters_only else _answer_alone(file, number, question, literal)
+            RowGroupAnswer(number, literal.verdict or "", literal.note)
+            if filters_only
+            else _answer_special(file, number, question, literal)
             for _, literal in question.verdicts
         ]
         answers, decided_by = BulkAnswer(), STATISTICS
-        if part:
-            answers, decided_by = or_unreadable(by_filter, "filter", unreadable)(file, number, question, part, dialect), FILTER
+        if candidates:
+            answers, decided_by = call_or_note(unreadable, "filter", by_filter, file, number, question, candidates, dialect), FILTER
             is_undecided = answers.answer != ABSENT and not answers.values
             if is_undecided and not filters_only and _has_small_dictionary(file, number, question.column):
                 with suppress(RefusedError):  # a page beyond the limit of sizes is not needed
-                    found = or_unreadable(by_dictionary, "dictionary", unreadable)(file, number, question, part)
+                    found = call_or_note(unreadable, "dictionary", by_dictionary, file, number, question, candidates)
                     if found is not None and found.answer == ABSENT:
                         answers, decided_by = found, DICTIONARY
-        yield RowGroupAnswers(number, part, answers, verdicts, decided_by)
+        yield RowGroupAnswers(number, candidates, answers, verdicts, decided_by)
 
 
-def or_unreadable(ask: Callable[..., BulkAnswer | None], noun: str, unreadable: list[str]) -> Callable[..., Any]:
-    """Return the same function, but with the answer `cannot say` for bytes that contradict the format."""
-
-    def answer(*arguments: Any) -> BulkAnswer | None:
-        try:
-            return ask(*arguments)
-        except AuthenticationError:
-            raise
-        except UnreadableError as error:
-            unreadable.append(f"{error.place}: {error.message}" if error.place else error.message)
-            return BulkAnswer(answer=CANNOT_SAY, reason=f"the {noun} is unreadable: {error.message}")
-
-    return answer
+def call_or_note(unreadable: list[str], noun: str, query: Callable[..., Answer], *arguments: Any) -> Answer | BulkAnswer:
+    """Call a function that queries the `noun` of a row group. If it is unreadable, note its place, and return `cannot say`."""
+    try:
+        return query(*arguments)
+    except AuthenticationError:
+        raise
+    except UnreadableError as error:
+        unreadable.append(error.with_place)
+        return BulkAnswer(answer=CANNOT_SAY, reason=f"the {noun} is unreadable: {error.message}")
 
 
 def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Candidates:
     """Return the values that are between the min and max of the chunk. Null and BOOLEAN values are answered alone."""
     column = question.column
     if reason := doubt_of_chunk(file, row_group, column, question.values):
-        return question.part(answer=CANNOT_SAY, reason=reason)
+        return question.candidates(answer=CANNOT_SAY, reason=reason)
     if file.footer.chunk_meta(row_group, column.index).has_only_nulls:
         return Candidates(range(0), range(0), ABSENT, _ONLY_NULLS)
     limits = bounds(file.footer, row_group, column)
     if limits is None:
-        return question.part(answer=CANNOT_SAY, reason="it has no reliable min and max")
-    return question.part(limits)
+        return question.candidates(answer=CANNOT_SAY, reason="it has no reliable min and max")
+    return question.candidates(limits)
 
 
-def _answer_alone(file: ParquetFile, row_group: int, question: Question, literal: Literal) -> RowGroupAnswer:
+def _answer_special(file: ParquetFile, row_group: int, question: Question, literal: Literal) -> RowGroupAnswer:
     """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be compared with."""
     column, meta = question.column, file.footer.chunk_meta(row_group, question.column.index)
     if reason := doubt_of_chunk(file, row_group, column, question.values):
@@ -154,8 +154,8 @@ def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> 
     return meta.is_dictionary_encoded and 0 < (meta.first_data_page or 0) - meta.page_range[0] <= _SMALL_DICTIONARY
 
 
-def by_dictionary(file: ParquetFile, row_group: int, question: Question, part: Candidates) -> BulkAnswer | None:
-    """Return which values of a part the chunk's dictionary holds; None if the dictionary does not hold all values of the chunk.
+def by_dictionary(file: ParquetFile, row_group: int, question: Question, candidates: Candidates) -> BulkAnswer | None:
+    """Return which candidates the chunk's dictionary holds; None if the dictionary does not hold all values of the chunk.
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
     """
@@ -173,17 +173,17 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question, part: C
         if page is None:
             return BulkAnswer(answer=CANNOT_SAY, reason="its dictionary page is very large, or has an unsupported codec")
         entries = {*page.hashes, *page.hashes_of_equals}
-    hashes, owners = question.hashes_in(part)
+    hashes, owners = question.hashes_in(candidates)
     return BulkAnswer(build_bitmap(bytes(map(entries.__contains__, hashes)), owners))
 
 
 def answers_by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:
     """Return what statistics say of each value."""
-    part = by_statistics(file, row_group, question)
-    inside, outside = RowGroupAnswer(row_group, part.answer, part.reason), RowGroupAnswer(row_group, ABSENT, part.reason)
-    answers = [inside if question.is_in(part, at) else outside for at in range(len(question))]
+    candidates = by_statistics(file, row_group, question)
+    inside, outside = RowGroupAnswer(row_group, candidates.answer, candidates.reason), RowGroupAnswer(row_group, ABSENT, candidates.reason)
+    answers = [inside if question.is_in(candidates, at) else outside for at in range(len(question))]
     for at, literal in question.verdicts:
-        answers[at] = _answer_alone(file, row_group, question, literal)
+        answers[at] = _answer_special(file, row_group, question, literal)
     return answers
 
 

@@ -110,23 +110,23 @@ class Question:
             forms = self._forms[position] = {hashing.hash_value(form): form for form in literal.forms}
         return forms
 
-    def is_in(self, part: Candidates, position: int) -> bool:
-        """Return whether a form of a value is in a part."""
-        return any(place in part.ordered or place in part.unordered for place in self._places[position])
+    def is_in(self, candidates: Candidates, position: int) -> bool:
+        """Return whether a form of a value is among the candidates."""
+        return any(place in candidates.ordered or place in candidates.unordered for place in self._places[position])
 
-    def part(self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None) -> Candidates:
-        """Return the part with the values from `bounds.low` to `bounds.high`, and those without an order; all without bounds."""
+    def candidates(self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None) -> Candidates:
+        """Return the values from `bounds.low` to `bounds.high`, and those without an order; all values without bounds."""
         keys = self.row.keys
         ordered = range(len(keys)) if bounds is None else range(bisect_left(keys, bounds.low), bisect_right(keys, bounds.high))
         return Candidates(ordered, range(len(keys), len(self.row.hashes)), answer, reason)
 
-    def hashes_in(self, part: Candidates) -> tuple[memoryview, Sequence[int]]:
-        """Return the hashes in a part, and the position of the value of each."""
+    def hashes_in(self, candidates: Candidates) -> tuple[memoryview, Sequence[int]]:
+        """Return the hashes of the candidates, and the position of the value of each."""
         hashes, owners = memoryview(self.row.hashes), self.row.owners
-        if not part.unordered or part.ordered.stop == part.unordered.start:
-            both = slice(part.ordered.start, part.ordered.stop + len(part.unordered))
+        if not candidates.unordered or candidates.ordered.stop == candidates.unordered.start:
+            both = slice(candidates.ordered.start, candidates.ordered.stop + len(candidates.unordered))
             return hashes[both], owners[both]
-        ordered, others = (slice(each.start, each.stop) for each in (part.ordered, part.unordered))
+        ordered, others = (slice(each.start, each.stop) for each in (candidates.ordered, candidates.unordered))
         return memoryview(self.row.hashes[ordered] + self.row.hashes[others]), [*owners[ordered], *owners[others]]
 
     @cached_property

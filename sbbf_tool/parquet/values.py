@@ -45,7 +45,7 @@ class PlainValues:
     ) -> None:
         self.column = column
         self.rows = rows
-        """Number of the row of each value in its row group, if they were asked for."""
+        """Number of the row of each value in its row group, if requested."""
         self._width = 1 if column.physical == "BOOLEAN" else column.width
         self._array = array.cast(pa.uint8()) if pa.types.is_boolean(array.type) else array
         self._normalised_intervals = normalised_intervals

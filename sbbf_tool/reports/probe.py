@@ -119,7 +119,7 @@ class LongSequence(Sequence[Item]):
 
 
 @dataclass(frozen=True)
-class FoundRow:
+class RowMatch:
     """A row that has a value."""
 
     row_group: int
@@ -179,8 +179,8 @@ class ProbeReport(Tabular):
     """The values, at most 1,000, that the column cannot hold."""
     warnings: tuple[str, ...] = ()
     """What may be meant otherwise than it was queried, such as bytes in another notation."""
-    rows: Sequence[FoundRow] = ()
-    """The rows that have the values, in order, if they were asked for."""
+    rows: Sequence[RowMatch] = ()
+    """The rows that have the values, in order; empty unless `Probe.rows` is set."""
     notes: tuple[str, ...] = ()
     """How values were read, such as `read as UTC`."""
     queried: Sequence[QueriedValue] = field(default=(), repr=False, compare=False, metadata={"local": True})
@@ -234,7 +234,7 @@ class ProbeReport(Tabular):
 class RowsReport(ProbeReport):
     """The same report as a table of the rows that have the values."""
 
-    _row: ClassVar[type | None] = FoundRow
+    _row: ClassVar[type | None] = RowMatch
     _first: ClassVar[tuple[str, ...]] = ("file",)
 
     def _rows(self) -> Iterable[object]:

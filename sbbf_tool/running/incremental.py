@@ -64,7 +64,7 @@ class IncrementalRunner:
                 file = entry if has_version else objects.get(entry.path) or stat_file(entry.path)
                 row = None if file.skipped else self._find(file, requests)
                 if row is None:
-                    waiting.append(file if _has_settled(file) else ListedFile(file.path, skipped=file.skipped))
+                    waiting.append(file if _shows_changes(file) else ListedFile(file.path, skipped=file.skipped))
                 else:
                     yield row
                 if most is not None and len(waiting) >= most:
@@ -185,7 +185,7 @@ def _objects_of(selection: Selection) -> dict[str, ListedFile]:
         return {}
 
 
-def _has_settled(file: ListedFile) -> bool:
+def _shows_changes(file: ListedFile) -> bool:
     """Return whether another change of the file would give it another time."""
     if file.change_time is not None:
         return time.time() - file.change_time > _TICK_SECONDS

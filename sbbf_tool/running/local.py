@@ -25,7 +25,7 @@ from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import TableFiles
-    from sbbf_tool.running.processes import Inherited, Task
+    from sbbf_tool.running.processes import Task, WorkerContext
     from sbbf_tool.running.progress import RunProgress
     from sbbf_tool.running.selection import Selection
 
@@ -144,7 +144,7 @@ def _by_processes(
     files: Iterable[ListedFile], work: Work[Report], workers: int, jobs: int, all_jobs: int, rest: list[Any]
 ) -> Iterator[Row[Report]]:
     """Yield the rows in the order of the files; submit only a few tasks in advance. If the iteration ends early, `rest` gets the others."""
-    from sbbf_tool.running.processes import Inherited, Processes, Task
+    from sbbf_tool.running.processes import Processes, Task, WorkerContext
 
     ahead: deque[Task[str, Row[Report]]] = deque()
     ready: deque[Row[Report]] = deque()
@@ -156,8 +156,8 @@ def _by_processes(
             yield ready[0]
             ready.popleft()
 
-    inherited = Inherited(work.of_table(None))
-    with Processes(workers, inherited) as processes:
+    context = WorkerContext(work.of_table(None))
+    with Processes(workers, context) as processes:
         try:
             for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
                 is_large = work.needs.threads and _cost(files_of_task[0], work) > TASK_COST * all_jobs
@@ -166,7 +166,7 @@ def _by_processes(
                     yield from rows_of_first()
                 paths = [file.path for file in files_of_task]
                 table_files = work.table_files and work.table_files.only(paths)
-                ahead.append(processes.submit(Task(paths, partial(_rows, inherited, table_files, all_jobs if is_large else jobs))))
+                ahead.append(processes.submit(Task(paths, partial(_rows, context, table_files, all_jobs if is_large else jobs))))
                 if is_large:
                     yield from rows_of_first()
             while ahead:
@@ -176,7 +176,7 @@ def _by_processes(
             raise
 
 
-def _rows(inherited: Inherited[Work[Report]], table_files: TableFiles | None, jobs: int, paths: Sequence[str]) -> list[Row[Report]]:
+def _rows(context: WorkerContext[Work[Report]], table_files: TableFiles | None, jobs: int, paths: Sequence[str]) -> list[Row[Report]]:
     """Work on files in a worker; return the rows of those that are done, also if the worker is interrupted."""
     from sbbf_tool.running.processes import InterruptError
     from sbbf_tool.running.together import work_on
@@ -184,7 +184,7 @@ def _rows(inherited: Inherited[Work[Report]], table_files: TableFiles | None, jo
     rows: list[Row[Report]] = []
     rest: list[Row[Report]] = []
     try:
-        with closing(work_on(inherited.value.of_table(table_files), paths, jobs, rest=rest)) as new_rows:
+        with closing(work_on(context.value.of_table(table_files), paths, jobs, rest=rest)) as new_rows:
             for row in new_rows:
                 rows.append(row)  # noqa: PERF402, an interrupt keeps the rows
     except InterruptError:

@@ -41,28 +41,28 @@ class Task(Generic[Unit, Row]):
         self.pool: ProcessPoolExecutor | None = None
 
 
-class Inherited(Generic[Unit]):
+class WorkerContext(Generic[Unit]):
     """A value that each worker gets once, when it begins: pickled with a task, it stands for that value."""
 
-    in_this_process: Inherited[Any] | None = None
+    in_this_process: WorkerContext[Any] | None = None
 
     def __init__(self, value: Unit) -> None:
         self.value = value
 
     def __reduce__(self) -> tuple[Callable[[], object], tuple[()]]:
-        return _get_inherited, ()
+        return _get_context, ()
 
 
-def _get_inherited() -> object:
-    return Inherited.in_this_process
+def _get_context() -> object:
+    return WorkerContext.in_this_process
 
 
 class Processes:
     """A pool of worker processes. Use as a context manager; tasks that have not started when it ends are cancelled."""
 
-    def __init__(self, workers: int, inherited: Inherited[Any] | None = None) -> None:
+    def __init__(self, workers: int, context: WorkerContext[Any] | None = None) -> None:
         self.workers = workers
-        self._inherited = inherited
+        self._context = context
         self._pool: ProcessPoolExecutor | None = None
         # Pipe from owner to workers: end of file means that the owner has ended; a byte means that a worker must stop.
         self._alive: tuple[int, int] | None = None
@@ -138,7 +138,7 @@ class Processes:
             workers,
             mp_context=get_context("fork" if forks else None),
             initializer=_begin,
-            initargs=(self._alive if forks else None, pickle.dumps(self._inherited and self._inherited.value)),
+            initargs=(self._alive if forks else None, pickle.dumps(self._context and self._context.value)),
         )
 
     def _stop(self) -> None:
@@ -158,9 +158,9 @@ def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _begin(alive: tuple[int, int] | None, inherited: bytes) -> None:
+def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
     # Pickled, so that a forked process has no caches and locks of its owner.
-    Inherited.in_this_process = Inherited(pickle.loads(inherited))
+    WorkerContext.in_this_process = WorkerContext(pickle.loads(context))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _refuse)
     if alive is not None:

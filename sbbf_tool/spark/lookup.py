@@ -1,4 +1,4 @@
-"""Look up the keys of a DataFrame in many files: executors join keys and files, 100,000 keys with 1,000 files at a time.
+"""Look up the keys of a DataFrame in many files: executors join keys and files, 100,000 keys with 1,000 files each.
 
 Spark broadcasts the keys to the executors, so no key passes through Python on the driver, or is pickled with the function of each task.
 
@@ -28,8 +28,8 @@ from sbbf_tool.running.discover import skip
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing
+from sbbf_tool.spark.outcomes import FILES_PER_TASK
 from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
-from sbbf_tool.spark.settled import FILES_PER_TASK
 from sbbf_tool.verbs.probe import Probe
 
 if TYPE_CHECKING:

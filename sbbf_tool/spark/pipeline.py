@@ -42,8 +42,8 @@ from sbbf_tool.running.table import find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of
+from sbbf_tool.spark.outcomes import PACKED, compute_once, pack_batches
 from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
-from sbbf_tool.spark.settled import PACKED, compute_once, pack_batches
 from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def discover(
 
     `where` selects partitions by the folders in paths: see `file.partitions`. An executor lists paths and stores; Spark lists HDFS and
     other file systems of Hadoop as `binaryFile`, which skips empty files. Relative paths are those of the driver. No file is read. The
-    listing is eager, and is kept on the driver, or, above 100,000 files, on the cluster: see `spark.settled`. Raises UnreadableError for a
+    listing is eager, and is kept on the driver, or, above 100,000 files, on the cluster: see `spark.outcomes`. Raises UnreadableError for a
     path that does not exist.
 
     Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files
@@ -120,7 +120,7 @@ def run(
 
 
 def map_work(listing: Listing, work: Work[Any], *, count: Callable[[int], object] | None = None, packs: bool = False) -> DataFrame:
-    """Map each file to the row of the work, lazily; with `packs`, to rows of `settled.PACKED`. `count` gets the bytes of each file."""
+    """Map each file to the row of the work, lazily; with `packs`, to rows of `outcomes.PACKED`. `count` gets the bytes of each file."""
     cores, num_large = cores_of(listing.spark), listing.size.large if work.needs.threads else None
 
     def work_on(file: ListedFile) -> Row[Any]:

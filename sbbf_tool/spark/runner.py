@@ -14,9 +14,9 @@ from sbbf_tool.spark.bundles import Listing
 from sbbf_tool.spark.causes import quiet_pyspark
 from sbbf_tool.spark.interrupts import cancel_jobs, is_classic, keep_interrupt_handler
 from sbbf_tool.spark.listing import list_names, table_of
+from sbbf_tool.spark.outcomes import rows_of, stream_rows
 from sbbf_tool.spark.pipeline import map_work
 from sbbf_tool.spark.session import is_connect, session
-from sbbf_tool.spark.settled import rows_of, stream_rows
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -20,8 +20,8 @@ from sbbf_tool.file.pruning import (
     answers_by,
     answers_by_statistics,
     by_dictionary,
+    call_or_note,
     format_bounds,
-    or_unreadable,
     row_group_bytes,
 )
 from sbbf_tool.file.question import Question, question_of
@@ -244,19 +244,21 @@ class _Pruning(NamedTuple):
 def _explain_row_group(file: ParquetFile, number: int, question: Question, verdicts_of: _VerdictsOf, unreadable: list[str]) -> _Pruning:
     """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
+    candidates = question.candidates()
+    dictionary_answer = call_or_note(unreadable, "dictionary", by_dictionary, file, number, question, candidates)
+    filter_answer = call_or_note(unreadable, "filter", by_filter, file, number, question, candidates)
     remaining: Sequence[int] = range(len(question))
 
-    def narrow(answers: list[RowGroupAnswer]) -> RowGroupAnswer:
+    def merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
+        """Merge the answers for the values that the means before this one leave; if this one leaves none, the next one gets all."""
         nonlocal remaining
         merged = _merge([answers[at] for at in remaining])
-        remaining = range(0) if merged.is_absent else [at for at in remaining if not answers[at].is_absent]
-        remaining = remaining or range(len(question))
+        remaining = [at for at in remaining if not answers[at].is_absent] or range(len(question))
         return merged
 
-    statistics = narrow(answers_by_statistics(file, number, question))
-    found = or_unreadable(by_dictionary, "dictionary", unreadable)(file, number, question, question.part())
-    dictionary = None if found is None else narrow(answers_by(question, number, found))
-    answer = narrow(answers_by(question, number, or_unreadable(by_filter, "filter", unreadable)(file, number, question, question.part())))
+    statistics = merge(answers_by_statistics(file, number, question))
+    dictionary = None if dictionary_answer is None else merge(answers_by(question, number, dictionary_answer))
+    answer = merge(answers_by(question, number, filter_answer))
     stored, has_filter = _find_filter(file, number, column)
     verdicts = verdicts_of(
         bitset_bytes=stored.header.num_bytes if stored is not None else None,

@@ -225,7 +225,7 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
                     fields["warnings"] = (*fields["warnings"], _EMPTY)
             fields.update(of_draft)
         except UnreadableError as error:
-            fields["unreadable"] = f"{error.place}: {error.message}" if error.place else error.message
+            fields["unreadable"] = error.with_place
     return FilterReport(
         row_group=row_group,
         column=column.name,

@@ -11,13 +11,13 @@ from heapq import merge
 from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Unpack
 
-from sbbf_tool.errors import AuthenticationError, NoColumnError, UnreadableError, UsageError
+from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.file.bitmaps import bitmap_of, count_bits, is_set, positions, unite
 from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import RowGroupAnswers, narrow
+from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
 from sbbf_tool.parquet import equals
@@ -26,20 +26,20 @@ from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import (
     MANY_VALUES,
     PRESENT,
-    FoundRow,
     Hit,
     InconclusiveRowGroups,
     LongSequence,
     ProbeReport,
     QueriedValue,
     RowGroupAnswer,
+    RowMatch,
 )
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
-    from sbbf_tool.file.confirm import Found
+    from sbbf_tool.file.confirm import ValueRows
     from sbbf_tool.file.question import Question
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.verbs.verb import ReadOptions
@@ -54,7 +54,8 @@ class Probe(ReadingVerb[ProbeReport]):
     """Find the row groups that may hold each value of `column`, by min, max, null counts, filters and dictionaries.
 
     `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
-    `null` unless the column holds text or bytes of variable length. Only an absence is certain. Filters of a draft of the format
+    `null` unless the column holds text or bytes of variable length. Only an absence is certain; with `confirm`, a presence too, and what
+    reading does not show is `cannot say`. Filters of a draft of the format
     answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm
     it; filters of the released format are always queried as such. A column that the file lacks is an error; unless `strict`, as for one of
     many files, its values are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers
@@ -98,7 +99,7 @@ class Probe(ReadingVerb[ProbeReport]):
         unreadable: list[str] = []
         numbers = range(file.footer.num_row_groups)
         answers = list(narrow(file, question, numbers, unreadable, dialect=draft, filters_only=self.filters_only))
-        rows: Sequence[FoundRow] = ()
+        rows: Sequence[RowMatch] = ()
         if self.confirm or self.rows:
             hits, inconclusive, rows = _confirm(file, question, answers, unreadable, with_rows=self.rows)
         else:
@@ -190,7 +191,7 @@ def _find_undecided(question: Question, answers: Sequence[RowGroupAnswers]) -> t
     for each in answers:
         if each.is_undecided:
             positions = None
-            if len(question) <= MANY_VALUES and len(owners := question.hashes_in(each.part)[1]) < len(question.row.hashes):
+            if len(question) <= MANY_VALUES and len(owners := question.hashes_in(each.candidates)[1]) < len(question.row.hashes):
                 positions = tuple(sorted(set(owners)))
             groups.setdefault((each.answers.answer, each.answers.reason, positions), []).append(each.row_group)
     return tuple(
@@ -201,13 +202,12 @@ def _find_undecided(question: Question, answers: Sequence[RowGroupAnswers]) -> t
 
 def _confirm(
     file: ParquetFile, question: Question, answers: Sequence[RowGroupAnswers], unreadable: list[str], *, with_rows: bool
-) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[FoundRow]]:
+) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[RowMatch]]:
     """Read the column of the row groups that may hold values: return the values that are there, and what reading cannot show."""
     from sbbf_tool.file.confirm import can_confirm, find_values
 
     row_groups, counts, open_answers = dict[int, list[int]](), Counter[int](), list[RowGroupAnswers]()
-    inconclusive: list[InconclusiveRowGroups] = []
-    found_rows: list[tuple[int, list[Found]]] = []
+    found_rows: list[tuple[int, list[ValueRows]]] = []
     uncertain = equals.uncertainty(file.footer, question.column)
     for each in answers:
         if each.is_absent:
@@ -215,13 +215,9 @@ def _confirm(
         if doubt_of_chunk(file, each.row_group, question.column, question.values):
             open_answers.append(each)
             continue
-        try:
-            found = find_values(file, question, each)
-        except AuthenticationError:
-            raise
-        except UnreadableError as error:
-            unreadable.append(f"{error.place}: {error.message}" if error.place else error.message)
-            inconclusive.append(InconclusiveRowGroups((each.row_group,), CANNOT_SAY, f"its values are unreadable: {error.message}"))
+        found = call_or_note(unreadable, "column chunk", find_values, file, question, each)
+        if isinstance(found, BulkAnswer):
+            open_answers.append(replace(each, answers=found))
             continue
         for position, rows in found:
             row_groups.setdefault(position, []).append(each.row_group)
@@ -241,9 +237,9 @@ def _confirm(
             for row, at in merge(*(zip(rows, repeat(position)) for position, rows in found)):
                 yield row_group, first + row, question.text(at)
 
-    listed = LongSequence(FoundRow, list_rows, counts.total() if with_rows else 0)
-    others = _find_hits(question, open_answers), _find_undecided(question, open_answers)
-    return (*present, *others[0]), (*inconclusive, *others[1]), listed if len(listed) > MANY_VALUES else tuple(listed)
+    listed = LongSequence(RowMatch, list_rows, counts.total() if with_rows else 0)
+    hits = (*present, *_find_hits(question, open_answers))
+    return hits, _find_undecided(question, open_answers), listed if len(listed) > MANY_VALUES else tuple(listed)
 
 
 def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ProbeReport:

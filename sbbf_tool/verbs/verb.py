@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar, dataclass_transform, overload
 
 from sbbf_tool.arguments import as_names
@@ -310,13 +309,13 @@ class ChangingVerb(Verb[Changed]):
         """Change an open file, or judge in a dry run what would change; `change.file.run` has what the run gives."""
         raise NotImplementedError
 
-    def __call__(self, path: FileName, edit: Edit, *, strict: bool = True) -> Changed:
+    def __call__(self, path: FileName, edit: Edit, *, strict: bool = True, progress: Progress | None = None) -> Changed:
         """Change one file as `edit` says, and return the report; the old file stays intact whatever is raised.
 
         `strict` is as in verbs that read. Raises RefusedError if the change would be unsafe (the message says how to make it safe), or if
         another writer changes the file meanwhile, UnreadableError, UsageError, WriteError.
         """
-        return self.carry(path, Given(strict=strict, edit=edit), edit.jobs, edit.progress)
+        return self.carry(path, Given(strict=strict, edit=edit), edit.jobs, progress)
 
     def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Changed:
         """Change one file of a run. If another writer changes it meanwhile, wait, and begin again; filters that were built stay."""
@@ -325,7 +324,7 @@ class ChangingVerb(Verb[Changed]):
 
         assert given.edit is not None, "a verb that changes files needs an edit"
         ensure_path(path)
-        edit = replace(given.edit, jobs=jobs, progress=progress)
+        edit = given.edit
         if (report := self.before(path, edit)) is not None:
             return report
         deadline, pause = time.monotonic() + given.patience, _FIRST_PAUSE
@@ -333,7 +332,7 @@ class ChangingVerb(Verb[Changed]):
             prebuilt = PrebuiltFilters(spool)
             while True:
                 try:
-                    with edit.open(path, prebuilt, strict=given.strict) as change:
+                    with edit.open(path, prebuilt, strict=given.strict, jobs=jobs, progress=progress) as change:
                         return self.on(change)
                 except ChangedError:
                     # Without built filters that would be lost, there is no reason to wait.

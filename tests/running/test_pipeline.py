@@ -25,8 +25,8 @@ from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed,
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
 from sbbf_tool.spark import bundles, pipeline, probe_keys
+from sbbf_tool.spark.outcomes import rows_of
 from sbbf_tool.spark.runner import Spark
-from sbbf_tool.spark.settled import rows_of
 from support.tables import each
 
 pytestmark = pytest.mark.engines

@@ -27,9 +27,9 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 
 from sbbf_tool import Inspect
 from sbbf_tool.spark import pipeline, probe_keys, register
+from sbbf_tool.spark.outcomes import rows_of
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.session import session
-from sbbf_tool.spark.settled import rows_of
 
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 

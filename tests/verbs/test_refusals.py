@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import RefusedError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool import AddFilter, Edit, FilterSpec, RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.errors import LockedError, NoColumnError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, EncryptionAlgorithm, FileMetaData
 from support.corpus_edits import edit_footer
@@ -204,7 +204,7 @@ def test_a_source_that_changed_meanwhile(plain, tmp_path, meddle, moment, in_pla
 
     target = {"in_place": True} if in_place else {"output": tmp_path / "out.parquet"}
     with pytest.raises(RefusedError) as caught:
-        add_filters(plain, ["id"], progress=progress, **target)
+        AddFilter(FilterSpec("id"))(plain, Edit(**target), progress=progress)
     assert caught.value.message == "the file changed while it was worked on"
     assert caught.value.hint == "run the command again"
     assert listing(tmp_path) == states[0]
@@ -217,5 +217,5 @@ def test_a_target_that_comes_to_exist_meanwhile_is_not_overwritten(plain, tmp_pa
         out.write_bytes(b"precious")
 
     with pytest.raises(RefusedError, match="the target exists"):
-        add_filters(plain, ["id"], output=out, progress=progress)
+        AddFilter(FilterSpec("id"))(plain, Edit(out), progress=progress)
     assert listing(tmp_path) == {"events.parquet": plain.read_bytes(), "out.parquet": b"precious"}

@@ -37,7 +37,7 @@ from sbbf_tool.extensions.engine_runs.reports import (
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, or_unreadable
+from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, call_or_note
 from sbbf_tool.file.question import Question, question_of
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote
@@ -211,7 +211,7 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
     file.expect_filters([column], whole=True)
     for number in numbers:
         files.filters += file.footer.filter_place(number, column.index) is not None
-        answers = or_unreadable(by_filter, "filter", [])(file, number, question, question.part())
+        answers = call_or_note([], "filter", by_filter, file, number, question, question.candidates())
         (answer,) = answers_by(question, number, answers)
         if _is_excluded_otherwise(file, number, question):
             files.excluded_otherwise += 1
@@ -240,7 +240,7 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
 def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:
     """Return whether min and max or the dictionary exclude the value too, so that an engine may skip the row group without its filter."""
     (statistics,) = answers_by_statistics(file, number, question)
-    dictionary = or_unreadable(by_dictionary, "dictionary", [])(file, number, question, question.part())
+    dictionary = call_or_note([], "dictionary", by_dictionary, file, number, question, question.candidates())
     return statistics.is_absent or (dictionary is not None and answers_by(question, number, dictionary)[0].is_absent)
 
 

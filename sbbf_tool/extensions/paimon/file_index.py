@@ -63,5 +63,5 @@ def _parse_index(place: str, path: str | None, data: bytes) -> FileIndex:
     try:
         return FileIndex(place, path, parse_container(data))
     except UnreadableError as error:
-        problem = f"{error.place}: {error.message}" if error.place else error.message
+        problem = error.with_place
         return FileIndex(place, path, None, problem, is_damaged=True)

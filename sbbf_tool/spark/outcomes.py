@@ -94,7 +94,7 @@ def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:
 def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None = None) -> Iterator[Row]:
     """Yield the rows of a frame of `PACKED`. If `count` is known, the executors compute so many rows first, and all at once.
 
-    The driver then has the rows of some 1,000 files at a time: all rows of a task come in one job, with those of other tasks. Which ones is
+    The driver holds the rows of about 1,000 files: all rows of a task come in one job, with those of other tasks. Which ones is
     decided by the number of the task alone: a task that is repeated, with other times in its rows, sends them in the same job again. Raises
     SbbfError if not all rows arrive.
     """
