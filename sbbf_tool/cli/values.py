@@ -104,7 +104,7 @@ class _Doubts:
             text = b"\n".join(lines)
         if (b"\r" in text or b"\0" in text) and (at := _find_control(lines)) is not None:
             raise click.UsageError(f"{_place(self._name, first + at)} contains a CR or NUL byte: end each value with a line feed alone")
-        if not self._blanks and _OUTER_BLANK.search(text):
+        if not self._blanks and (b" " in text or b"\t" in text) and _OUTER_BLANK.search(text):
             self._blanks = True
             number = first + next(at for at, line in enumerate(lines) if line.strip(b" \t") != line)
             self._warn(number, "begins or ends with a blank, which counts as part of the value")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 _DIGITS = bytes.maketrans(b"\0\1", b"01")
+_BLOCK_BYTES = 4096
 _BITS = [tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256)]
 _NOT_ZERO = re.compile(rb"[^\0]").finditer
 
@@ -58,6 +59,17 @@ def positions(bitmap: bytes) -> Iterator[int]:
         at = match.start()
         for bit in _BITS[bitmap[at]]:
             yield at * 8 + bit
+
+
+def iterate(bitmaps: Sequence[bytes]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have it. Memory holds one block of values."""
+    for start in range(0, max(map(len, bitmaps), default=0), _BLOCK_BYTES):
+        numbers: dict[int, list[int]] = {}
+        for number, bitmap in enumerate(bitmaps):
+            for position in positions(bitmap[start : start + _BLOCK_BYTES]):
+                numbers.setdefault(start * 8 + position, []).append(number)
+        for position in sorted(numbers):
+            yield position, tuple(numbers[position])
 
 
 def _to_bytes(bits: int) -> bytes:

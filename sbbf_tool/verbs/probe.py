@@ -12,7 +12,7 @@ from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.errors import NoColumnError, UsageError
-from sbbf_tool.file.bitmaps import bitmap_of, count_bits, is_set, positions, unite
+from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
 from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
@@ -162,7 +162,7 @@ def _ask(
 
 def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
     """Return the values that a filter or a dictionary may hold, and those that only statistics can judge, if they do not exclude them."""
-    bitmaps = [(each.row_group, each.answers.values) for each in answers]
+    row_group_numbers = [each.row_group for each in answers]
     alone: dict[int, list[tuple[object, ...]]] = {}
     for place, (at, literal) in enumerate(question.verdicts):
         row_groups: dict[tuple[str, str | None], list[int]] = {}
@@ -171,17 +171,15 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
             if not verdict.is_absent:
                 row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
         alone[at] = [(literal.text, tuple(group), answer, reason, None, at) for (answer, reason), group in row_groups.items()]
-    united = unite([*(bitmap for _, bitmap in bitmaps), bitmap_of(at for at, hits in alone.items() if hits)])
+    bitmaps = [*(each.answers.values for each in answers), bitmap_of(at for at, hits in alone.items() if hits)]
 
     def rows() -> Iterator[tuple[object, ...]]:
-        for at in positions(united):
-            yield from alone.get(at) or (
-                (question.text(at), tuple(number for number, bitmap in bitmaps if is_set(bitmap, at)), MAYBE, None, None, at),
-            )
+        for at, places in iterate(bitmaps):
+            yield from alone.get(at) or ((question.text(at), tuple(row_group_numbers[place] for place in places), MAYBE, None, None, at),)
 
     if len(question) <= MANY_VALUES:
         return tuple(starmap(Hit, rows()))
-    count = count_bits(united)
+    count = count_bits(unite(bitmaps))
     return LongSequence(Hit, rows, count) if count > MANY_VALUES else LongSequence.of(Hit, rows())
 
 

@@ -220,8 +220,11 @@ def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     options = {"id": {"ndv": 800_000, "fpp": 0.01, "fold": False}}
     pq.write_table(pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options)
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'id', {sys.argv[2]})\").fetchall()"
-    times = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "probe", "-q", str(source), "id", "-5"]), "peer": python(duckdb, source, -5)})
-    done = subprocess.run([SBBF, "probe", "--format", "json", str(source), "id", "-5"], capture_output=True, text=True)
+    times = in_turn(
+        rounds * 3,
+        {"ours": lambda: timed([SBBF, "probe", "-q", "--filters-only", str(source), "id", "-5"]), "peer": python(duckdb, source, -5)},
+    )
+    done = subprocess.run([SBBF, "probe", "--filters-only", "--format", "json", str(source), "id", "-5"], capture_output=True, text=True)
     report = json.loads(done.stdout)
     beyond = report["bytes_read"] - _footer_bytes(source)
     yield Figure(
@@ -249,7 +252,9 @@ def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         table = pa.table({"id": ids, "name": [f"u{value}" for value in ids], "x": ids * 0.5})
         pq.write_table(table, lake / f"part-{number:05d}.parquet", bloom_filter_options={"id": {"ndv": 200, "fpp": 0.01}})
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}/*.parquet', 'id', 77777)\").fetchall()"
-    times = in_turn(rounds, {"ours": lambda: timed([SBBF, "probe", "-q", str(lake), "id", "77777"]), "peer": python(duckdb, lake)})
+    times = in_turn(
+        rounds, {"ours": lambda: timed([SBBF, "probe", "-q", "--filters-only", str(lake), "id", "77777"]), "peer": python(duckdb, lake)}
+    )
     yield Figure(
         f"probe of one value over {count:,} small files",
         times["ours"],
@@ -431,7 +436,7 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         out.unlink(missing_ok=True)
         return timed(add)
 
-    work = {"probe": lambda: timed([SBBF, "probe", "-q", str(source), "c0", "-5"]), "DuckDB": python(duckdb, source)}
+    work = {"probe": lambda: timed([SBBF, "probe", "-q", "--filters-only", str(source), "c0", "-5"]), "DuckDB": python(duckdb, source)}
     times = in_turn(rounds * 3, {**work, "add": add_once, "pyarrow": python(read_footer, source)})
     yield Figure(
         f"probe of one value, {size}",
