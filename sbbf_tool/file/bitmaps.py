@@ -48,11 +48,6 @@ def count_bits(bitmap: bytes) -> int:
     return int.from_bytes(bitmap, "little").bit_count()
 
 
-def is_set(bitmap: bytes, position: int) -> bool:
-    """Return whether a value is in a bitmap."""
-    return position >> 3 < len(bitmap) and bool(bitmap[position >> 3] >> (position & 7) & 1)
-
-
 def positions(bitmap: bytes) -> Iterator[int]:
     """Yield the values in a bitmap, in order."""
     for match in _NOT_ZERO(bitmap):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
-from sbbf_tool.file.bitmaps import build_bitmap, is_set
+from sbbf_tool.file.bitmaps import build_bitmap, positions
 from sbbf_tool.file.doubts import doubt_of_chunk
 from sbbf_tool.file.filter_answers import BulkAnswer, by_filter, expect_filters
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -190,7 +190,8 @@ def answers_by_statistics(file: ParquetFile, row_group: int, question: Question)
 def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[RowGroupAnswer]:
     """Return what the filter or the dictionary of a row group says of each value, without regard to statistics."""
     others, maybe = RowGroupAnswer(row_group, answers.answer, answers.reason), RowGroupAnswer(row_group, MAYBE)
-    by_value = [maybe if is_set(answers.values, at) else others for at in range(len(question))]
+    held = set(positions(answers.values))
+    by_value = [maybe if at in held else others for at in range(len(question))]
     for at, literal in question.row.special.items():
         if literal.verdict is not None:
             by_value[at] = RowGroupAnswer(row_group, literal.verdict, literal.note)
