@@ -1,6 +1,6 @@
 """Predicates such as `dt >= '2026-01-01' AND region IN ('eu', 'us')`: parse text into an expression. This module evaluates nothing.
 
-A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries` accepts = and IN joined by AND,
+A language is a subclass of `Parser` with its own names, operators and literals: `advice.queries` accepts =, IN and IS NULL joined by AND,
 `file.partitions` the full syntax. Columns and literals remain tokens, because each language has its own types of values.
 """
 
@@ -69,7 +69,7 @@ class Parser:
     prefixes: ClassVar[tuple[str, ...]]
     """Words that may precede a literal in quotes, such as DATE."""
     only_and: ClassVar[bool]
-    """Whether the language accepts only = and IN, joined by AND."""
+    """Whether the language accepts only =, IN and IS NULL, joined by AND."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -154,8 +154,8 @@ class Parser:
         column = self._next()
         if column.kind not in ("name", "quoted"):
             self.fail(column)
-        if not self.only_and and self._take("IS"):
-            is_negated = self._take("NOT")
+        if self._take("IS"):
+            is_negated = not self.only_and and self._take("NOT")
             self._expect("NULL")
         else:
             is_negated = not self.only_and and self._take("NOT")

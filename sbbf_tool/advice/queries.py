@@ -1,7 +1,7 @@
 """Queries for `advise`, such as `user_id = 42 AND country IN ('SE', 'NO')`, and the number of row groups that each query reads.
 
 Names are written as elsewhere in this tool, or in double quotes. Values are written as in SQL: numbers, 'text' with '' for a quote, and
-DATE '2026-01-31' or TIMESTAMP '...', in which the keyword is optional. Filters answer only = and IN, so other operators are refused.
+DATE '2026-01-31' or TIMESTAMP '...', in which the keyword is optional. Only =, IN and IS NULL are accepted, and no filter answers the last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_diction
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
-from sbbf_tool.predicates import AllOf, Comparison, Parser, Token
+from sbbf_tool.predicates import AllOf, Comparison, IsNull, Parser, Token
 from sbbf_tool.reports.probe import RowGroupAnswer
 
 PRESENT, NOT_PRESENT, UNKNOWN, FILTER_PASSES = "present", "not present", "unknown", "filter passes"
@@ -31,7 +31,8 @@ class Condition(NamedTuple):
     """A column, and the values that satisfy the condition."""
 
     column: str
-    values: tuple[str, ...]
+    values: tuple[str | None, ...]
+    """None is null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class Query:
 
 
 class _QueryParser(Parser):
-    name, hint = "query", "write column = value or column IN (value, ...), joined by AND; a name with spaces in double quotes"
+    name = "query"
+    hint = "write column = value, column IN (value, ...) or column IS NULL, joined by AND; a name with spaces in double quotes"
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
         r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""
@@ -64,14 +66,15 @@ def parse_query(text: str) -> Query:
     """Parse a query. Raises UsageError that quotes the part that cannot be parsed."""
     expression = _QueryParser(text).parse()
     operands = expression.operands if isinstance(expression, AllOf) else (expression,)
-    conditions = tuple(_build_condition(operand) for operand in operands if isinstance(operand, Comparison))
+    conditions = tuple(_build_condition(operand) for operand in operands if isinstance(operand, Comparison | IsNull))
     return Query(" ".join(text.split()).rstrip("; "), conditions)
 
 
-def _build_condition(comparison: Comparison) -> Condition:
-    column = comparison.column
+def _build_condition(condition: Comparison | IsNull) -> Condition:
+    column = condition.column
     name = quote((column.unquoted,)) if column.kind == "quoted" else column.text
-    return Condition(name, tuple(token.unquoted if token.kind == "text" else token.text for token in comparison.literals))
+    literals = () if isinstance(condition, IsNull) else condition.literals
+    return Condition(name, tuple(token.unquoted if token.kind == "text" else token.text for token in literals) or (None,))
 
 
 def _build_null_error(text: str) -> UsageError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from sbbf_tool.cli.probe import (
     keep_unfit,
     say_unfit,
     say_without_column,
+    split_condition,
     unmark,
 )
 from sbbf_tool.cli.report import report_files
@@ -63,9 +63,6 @@ _SUMS = (
     Heading("read", COUNT),
     Heading("bytes skipped", RATE),
 )
-
-
-_CONDITION = re.compile(r"=|\sin\s*\(", re.IGNORECASE)
 
 
 @click.command(cls=NegativeValues)
@@ -117,16 +114,13 @@ def _split_arguments(
     files: Files, column: str | None, values: tuple[str, ...], ask_null: bool
 ) -> tuple[Files, str, tuple[str | None, ...]]:
     """Return the files, the column and the values; None stands for null."""
-    arguments = [unmark(argument) for argument in files.arguments]
-    # After the name of a column, the last argument is a value, also if it has the form of a condition.
-    is_condition = len(arguments) > 1 and _CONDITION.search(arguments[-1]) and (len(arguments) == 2 or not _is_missing(arguments[-2]))
-    if column is None and is_condition and not values and not ask_null:
-        from sbbf_tool.advice.queries import parse_query
-
-        (condition, *others) = parse_query(arguments[-1]).conditions
+    condition = None if column or values or ask_null else split_condition(files)
+    if condition is not None:
+        files, ((column, sought_values), *others) = condition
         if others:
             raise click.UsageError("explain takes a condition on one column")
-        return files.of(tuple(arguments[:-1])), condition.column, condition.values
+        return files, column, sought_values
+    arguments = [unmark(argument) for argument in files.arguments]
     sought: list[str | None] = [*map(unmark, values), *([None] if ask_null else [])]
     if column is None:
         operands = 1 if ask_null else 2

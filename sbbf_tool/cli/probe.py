@@ -29,6 +29,7 @@ from sbbf_tool.reports.probe import MANY_VALUES, PRESENT, LongSequence, ProbeRep
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
+    from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import UnfitValue
     from sbbf_tool.verbs.explain import ExplainReport
     from sbbf_tool.verbs.probe import Probe
@@ -41,7 +42,7 @@ MAX_VALUES = 1_000_000
 
 _COLUMNS = (Heading("value", NAME), Heading("row group", COUNT), Heading("answer", WORD), Heading("reason", SENTENCE))
 
-_ROW_COLUMNS = (Heading("row group", COUNT), Heading("row", COUNT), Heading("value", NAME))
+_CONDITION = re.compile(r"[=<>]|\s(in|is|not|between|like)\b", re.IGNORECASE)
 
 _VALUE_MARK = "\0"
 """Marks an argument as a value that click must not parse as an option; no argument contains it."""
@@ -95,7 +96,7 @@ def unmark(argument: str) -> str:
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
 @strict_option
 @output_options()
-@over_files("PATH [COLUMN VALUE...] | PATH...")
+@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...")
 def command(
     files: Files,
     column: str | None,
@@ -115,10 +116,12 @@ def command(
     """Test whether a file may hold a value of COLUMN, by min and max, Bloom filters and small dictionaries.
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob, a URL or a table. `sbbf probe PATH... -c
-    COLUMN` takes many, and reads values from --value and --values-file. The column's type determines how values are written: 42,
-    0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with
-    --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly absent from all files.
-    For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
+    COLUMN` takes many, and reads values from --value and --values-file. `sbbf probe PATH CONDITION` looks for rows that satisfy all parts
+    of a condition: "user_id IN (42, 43) AND device = 'x' AND city IS NULL"; the values are those of its first column. The column's type
+    determines how values are written: 42, 0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips
+    empty lines; after `--`, and with --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are
+    certainly absent from all files. For several files, the command lists those that may hold a value; for more than 1,000 values in one
+    file, the values that it may hold.
 
     With --confirm, the answers are certain, or say why reading does not show them. --names writes a list for other programs: `sbbf probe
     lake user_id 42 --confirm --names`.
@@ -130,19 +133,38 @@ def command(
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.probe import Probe
 
-    files, column, values = split_arguments(files, column, named_values)
-    files.ensure_single_reader(values_file, *values)
-    all_values = collect_values(values, values_file, ask_null)
-    verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows)
+    all_values: Sequence[str | None]
+    is_condition = column is None and not named_values and values_file is None and not ask_null
+    if is_condition and (split := split_condition(files)) is not None:
+        files, ((column, all_values), *also) = split
+    else:
+        files, column, values = split_arguments(files, column, named_values)
+        files.ensure_single_reader(values_file, *values)
+        all_values, also = collect_values(values, values_file, ask_null), []
+    verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
     if names and (rows or outputs.formats != {TABLE}):
         raise click.UsageError("--names prints only names: leave out --rows and --format")
     end_of_name = (b"\0" if ends_with_nul else b"\n") if names else None
     view = (_RowsView if rows else _ProbeView)(files, verb, values_file, end_of_name)
     work = Work(verb, keys=files.keys, strict=files.is_strict(strict))
-    code = report_files(files, work, view, outputs, (column,))
+    code = report_files(files, work, view, outputs, work.needs.columns)
     if stats:
         view.show_stats()
     return code
+
+
+def split_condition(files: Files) -> tuple[Files, tuple[Condition, ...]] | None:
+    """Return the PATHs, and the conditions that the last argument states; None if it is no condition.
+
+    After the name of a column, the last argument is a value, also if it has the form of a condition.
+    """
+    *paths, text = [unmark(argument) for argument in files.arguments] or [""]
+    if not _CONDITION.search(text) or not (paths or files.is_listed) or (len(paths) > 1 and not _is_path(paths[-1])):
+        return None
+    from sbbf_tool.advice.queries import parse_query
+
+    ensure_column(text)
+    return files.of(tuple(paths)), parse_query(text).conditions
 
 
 def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -> tuple[Files, str, tuple[str, ...]]:
@@ -160,8 +182,12 @@ def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -
 
 def ensure_column(name: str) -> None:
     """Raise click.UsageError if the column is a file, which happens if the shell expanded a glob."""
-    if os.path.isfile(name) or (os.sep in name and os.path.exists(name)):
+    if _is_path(name):
         raise click.UsageError(f"expected a column, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
+
+
+def _is_path(name: str) -> bool:
+    return os.path.isfile(name) or (os.sep in name and os.path.exists(name))
 
 
 def say_without_column(files: int) -> str:
@@ -234,8 +260,7 @@ class _ProbeView(View["ProbeReport"]):
         self._warnings.update(dict.fromkeys(report.warnings))
         self._unfit = keep_unfit(self._unfit, report)
         answers = {answer for _, _, answer, *_ in _rows_of(report)} if self._confirms else set()
-        if not self._is_single:
-            self._values_with_hits.update(value for value, _, answer, *_ in _rows_of(report) if answer == PRESENT or not self._confirms)
+        self._values_with_hits.update(value for value, _, answer, *_ in _rows_of(report) if answer == PRESENT or not self._confirms)
         self._counts.update(
             files=1,
             present=PRESENT in answers,
@@ -243,7 +268,7 @@ class _ProbeView(View["ProbeReport"]):
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
             absent=report.is_absent,
-            without_filter=_has_no_filter(report),
+            without_filter=not self._is_single and _has_no_filter(report),
             without_column=report.type is None,
             bytes_read=report.bytes_read,
             requests=report.requests,
@@ -262,18 +287,11 @@ class _ProbeView(View["ProbeReport"]):
         if self._end_of_name is not None:
             self._print_name(report)
             return
-        page.say(f"{report.file}: column {report.column}, {report.type}")
+        others = "".join(f" and {each.name}, {each.type}" for each in report.named_columns[1:])
+        page.say(f"{report.file}: column {report.column}, {report.type}{others}")
         if report.num_values > MANY_VALUES or self._confirms:
             page.say_all(_describe(report, "", confirms=self._confirms))
-            if self._confirms:
-                present = sum(answer == PRESENT for _, _, answer, *_ in _rows_of(report))
-                answers = [f"{present:,} in the file"]
-                answers += [f"{len(report.hits) - present:,} may be, which reading does not show"] if len(report.hits) > present else []
-            else:
-                answers = [f"{len(report.hits):,} may be in the file"]
-            answers += [] if report.inconclusive else [f"{report.num_values - len(report.hits):,} absent"]
-            ending = "; the row groups without an answer may hold any of them" if report.inconclusive else ""
-            page.say(f"{format_count(report.num_values, 'value')}: {', '.join(answers)}{ending}")
+            self.show_end(page, "")
             return
         page.table(
             _COLUMNS,
@@ -324,10 +342,9 @@ class _ProbeView(View["ProbeReport"]):
             answers.append(f"{format_count(counts['inconclusive'], 'file')} may hold any of them, because filters gave no answer")
         if answers and counts["absent"]:
             answers.append(f"{format_count(counts['absent'], 'file')} cannot hold any of them")
-        elif not answers and counts["without_column"] < counts["files"]:
-            answers.append("none of them is there" if self._confirms else "all of them are excluded")
         elif not answers:
-            answers.append("none of them is in the files")
+            is_certain = self._confirms or counts["without_column"] == counts["files"]
+            answers.append("none of them is in the files" if is_certain else "all of them are excluded")
         for count, noun, what in (
             (self.links, "linked folder", "skipped, which may hold any of them"),
             (self.unfinished, "unfinished file", "left out, which may hold any of them"),
@@ -358,21 +375,12 @@ class _RowsView(_ProbeView):
     def prepare(self, report: ProbeReport) -> ProbeReport:
         return RowsReport(**vars(report))
 
-    def show(self, page: Page, report: ProbeReport) -> None:
-        if len(report.rows) > MANY_VALUES:
-            self.show_line(page, report)  # a table is drawn as a whole
-            return
-        page.table(_ROW_COLUMNS, [(row.row_group, row.row, render.value(row.value)) for row in report.rows])
-        page.say_all(self._describe_others(report))
-
     def show_line(self, page: Page, report: ProbeReport) -> None:
         page.say_all(f"{report.file}: row group {row.row_group}, row {row.row:,}: {render.value(row.value)}" for row in report.rows)
-        page.say_all(self._describe_others(report))
-
-    def _describe_others(self, report: ProbeReport) -> Iterator[str]:
-        """Describe what reading does not show."""
         others = tuple(hit for hit in report.hits if hit.answer != PRESENT)
-        return _describe(replace(report, hits=others), f"{report.file}: ", confirms=True)
+        page.say_all(_describe(replace(report, hits=others), f"{report.file}: ", confirms=True))
+
+    show = show_line
 
 
 def _has_no_filter(report: ProbeReport) -> bool:

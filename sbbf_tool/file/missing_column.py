@@ -65,6 +65,10 @@ class MissingColumn:
             return MAYBE if may_be_equal else ABSENT
         return MAYBE if self.partition_value is not None and _may_be_equal(self.partition_value, value) else ABSENT
 
+    def is_in_all_rows(self, value: object) -> bool:
+        """Return whether each row certainly has the value."""
+        return self.is_certain and self.partition_value == (None if value is None else str(value))
+
     def name_column(self, error: NoColumnError) -> NamedColumn:
         """Describe the column for a report; `error` says that the file lacks it."""
         reason = str(SbbfError(error.message, hint=error.hint))

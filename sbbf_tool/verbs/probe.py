@@ -4,12 +4,13 @@ chunk without a filter, its dictionary if that is small and holds all values.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import repeat, starmap
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
@@ -47,6 +48,20 @@ if TYPE_CHECKING:
     Compared = bool | Callable[[object], bool]
     """All values, none, or those that a function accepts."""
 
+
+def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
+    """Return the names of columns, each with the values of which a row must have one. Raises UsageError for anything else."""
+    if isinstance(also, str):
+        from sbbf_tool.advice.queries import parse_query
+
+        also = parse_query(also).conditions
+    try:
+        pairs = [(column, values) for column, values in (also.items() if isinstance(also, Mapping) else also)]
+    except (TypeError, ValueError):
+        raise UsageError(f"also is a condition, or values by column, not {also!r}") from None
+    return tuple((as_name(column), values_of(values)) for column, values in pairs)
+
+
 _OTHER_TYPE = "the values are of another type than the column, and filters show no conversion"
 
 
@@ -60,7 +75,8 @@ class Probe(ReadingVerb[ProbeReport]):
     it; filters of the released format are always queried as such. A column that the file lacks is an error; unless `strict`, as for one of
     many files, its values are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers
     `cannot say`; `unreadable` lists it. Values that the column cannot hold are `unfit`: a number is absent then, and of others nothing is
-    said, as of values that `compares` does not accept for the column. Raises UsageError (no such column or dialect; with `strict`, only
+    said, as of values that `compares` does not accept for the column. With `also`, a text such as `device = 'x' AND city IS NULL` or values
+    by column, only rows count that satisfy this condition too. Raises UsageError (no such column or dialect; with `strict`, only
     values that the column cannot hold), UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a key) and
     AuthenticationError (encrypted bytes that their writer did not write).
     """
@@ -74,57 +90,62 @@ class Probe(ReadingVerb[ProbeReport]):
     confirm: bool = opt("Read the column where values may be, and answer `present` or `absent`", default=False)
     rows: bool = opt("List the rows that have the values; this confirms them", default=False)
     compares: Callable[[Column], Compared] | None = opt("What decides which values can be compared with a column", default=None)
+    also: Any = opt("What other columns of a row must hold: a condition, or values by column", default=(), convert=_conditions_of)
 
     def ensure_valid(self) -> None:
         if self.dialect is not None:
             _find_dialect(self.dialect)
 
     def needs(self) -> Needs:
-        return Needs(columns=(self.column,), values=self.values)
+        return Needs(columns=(self.column, *dict(self.also)), values=self.values)
 
     def on(self, file: ParquetFile) -> ProbeReport:
-        column, value_list, compares = self.column, self.values, self.compares
-        assert isinstance(value_list, Sequence), "the values of a verb are converted once: files share the question about them"
+        conditions = [_find_condition(file, self.column, self.values, self.compares)]
+        return self._report(file, conditions + [_find_condition(file, *condition) for condition in self.also])
+
+    def _report(self, file: ParquetFile, conditions: list[_Condition]) -> ProbeReport:
+        # The report is about the first of the columns that the file has: only its values can be in some rows and not in others.
+        first, *also = sorted(conditions, key=lambda each: isinstance(each.about, MissingColumn))
         draft = None if self.dialect is None else _find_dialect(self.dialect)
-        strict, reuse = file.run.strict, file.run.reuse or Reuse()
-        try:
-            with file.locate_errors():
-                leaf = reuse.find_column(file.footer.columns, column)
-                question, others = _ask(reuse, leaf, value_list, compares, strict=strict)
-        except NoColumnError as error:
-            missing = find_missing(file, file.run.path, column, strict=strict, tables=reuse.tables)
-            if missing is None:
-                raise
-            return _probe_missing(file, missing, error, value_list)
         unreadable: list[str] = []
-        numbers = range(file.footer.num_row_groups)
-        answers = list(narrow(file, question, numbers, unreadable, dialect=draft, filters_only=self.filters_only))
+        numbers: Sequence[int] = range(file.footer.num_row_groups)
+        for each in sorted(conditions, key=lambda each: not isinstance(each.about, MissingColumn)):
+            numbers = each.narrow(file, numbers, unreadable, dialect=draft, filters_only=self.filters_only)
+        numbers, about = tuple(numbers), first.about
         rows: Sequence[RowMatch] = ()
-        if self.confirm or self.rows:
-            hits, inconclusive, rows = _confirm(file, question, answers, unreadable, with_rows=self.rows)
+        if isinstance(about, MissingColumn):
+            name, type_name = about.name, None
+            hits, inconclusive, queried = _answer_missing(about, first.values, numbers)
         else:
-            hits, inconclusive = _find_hits(question, answers), _find_undecided(question, answers)
-        if others and numbers and len(question):
-            hits = (*hits, *(Hit(_text_of(value), tuple(numbers), CANNOT_SAY, _OTHER_TYPE) for value in others))
-        elif others and numbers:
-            inconclusive = (InconclusiveRowGroups(tuple(numbers), CANNOT_SAY, _OTHER_TYPE),)
+            name, type_name, queried = about.column.name, about.column.type_name, about.queried if self.compares is None else ()
+            answers = [first.answers[number] for number in numbers]
+            if self.confirm or self.rows:
+                hits, inconclusive, rows = _confirm(file, about, answers, also, unreadable, with_rows=self.rows)
+            else:
+                hits, inconclusive = _find_hits(about, answers), _find_undecided(about, answers)
+            if first.others and numbers and len(about):
+                hits = (*hits, *(Hit(_text_of(value), numbers, CANNOT_SAY, _OTHER_TYPE) for value in first.others))
+            elif first.others and numbers:
+                inconclusive = (InconclusiveRowGroups(numbers, CANNOT_SAY, _OTHER_TYPE),)
+        questions = [each.about for each in conditions if not isinstance(each.about, MissingColumn)]
+        notes = (literal.note for each in questions for literal in each.row.special.values() if literal.note is not None)
         return ProbeReport(
             file=file.name,
-            column=leaf.name,
-            type=leaf.type_name,
-            num_values=len(value_list),
-            row_groups=len(numbers),
+            column=name,
+            type=type_name,
+            num_values=len(first.values),
+            row_groups=file.footer.num_row_groups,
             hits=hits,
             inconclusive=inconclusive,
             bytes_read=file.source.bytes_read,
             requests=file.source.requests,
             unreadable=tuple(unreadable),
             rows=rows,
-            named_columns=(NamedColumn(column, leaf.type_name),),
-            unfit=question.unfit,
-            warnings=question.warnings(file.footer),
-            notes=tuple(dict.fromkeys(literal.note for literal in question.row.special.values() if literal.note is not None)),
-            queried=question.queried if compares is None else (),
+            named_columns=tuple(each.named for each in (first, *also) if not (isinstance(each.about, MissingColumn) and file.is_in_table)),
+            unfit=tuple(unfit for each in questions for unfit in each.unfit),
+            warnings=tuple(warning for each in questions for warning in each.warnings(file.footer)),
+            notes=tuple(dict.fromkeys(notes)),
+            queried=queried,
         )
 
 
@@ -137,18 +158,49 @@ def probe(
     filters_only: bool = False,
     confirm: bool = False,
     rows: bool = False,
+    also: Any = (),
     **options: Unpack[ReadOptions],
 ) -> ProbeReport:
     """Find the row groups of one file that may hold the values; see `Probe`, and `ReadingVerb` for the options."""
-    return Probe(column, values, dialect, filters_only, confirm, rows)(path, **options)
+    return Probe(column, values, dialect, filters_only, confirm, rows, also=also)(path, **options)
 
 
-def _ask(
-    reuse: Reuse, column: Column, values: Sequence[object], compares: Callable[[Column], Compared] | None, *, strict: bool
-) -> tuple[Question, Sequence[object]]:
-    """Return the question for these values of a column, and those that it leaves out because `compares` does not accept them."""
-    if compares is None:
-        return reuse.question_of(column, values, is_strict=strict), ()
+@dataclass(slots=True)
+class _Condition:
+    """The values of which a row must have one in a column, and what is known of them in a file."""
+
+    values: Sequence[object]
+    named: NamedColumn
+    about: Question | MissingColumn
+    others: Sequence[object] = ()
+    """The values that are not in the question, because they cannot be compared with the column."""
+    answers: dict[int, RowGroupAnswers] = field(default_factory=dict)
+    """What is known of each row group that may have such rows."""
+
+    def narrow(self, file: ParquetFile, row_groups: Sequence[int], unreadable: list[str], **options: Any) -> Sequence[int]:
+        """Return the row groups of these that may have such rows."""
+        if isinstance(self.about, MissingColumn):
+            return row_groups if any(self.about.answer(value) != ABSENT for value in self.values) else ()
+        answers = narrow(file, self.about, row_groups, unreadable, **options)
+        self.answers = {each.row_group: each for each in answers if self.others or not each.is_absent}
+        return tuple(self.answers)
+
+
+def _find_condition(file: ParquetFile, name: str, values: object, compares: Callable[[Column], Compared] | None = None) -> _Condition:
+    """Return the condition that the column with this name has one of the values, or one of those that `compares` accepts."""
+    assert isinstance(values, Sequence), "the values of a verb are converted once: files share the question about them"
+    strict, reuse = file.run.strict, file.run.reuse or Reuse()
+    try:
+        with file.locate_errors():
+            column = reuse.find_column(file.footer.columns, name)
+            named = NamedColumn(name, column.type_name)
+            if compares is None:
+                return _Condition(values, named, reuse.question_of(column, values, is_strict=strict))
+    except NoColumnError as error:
+        missing = find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
+        if missing is None:
+            raise
+        return _Condition(values, missing.name_column(error), missing)
     accepts = compares(column)
     known = values if accepts is True else [value for value in values if value is None or (accepts is not False and accepts(value))]
     try:
@@ -157,7 +209,7 @@ def _ask(
         # The column can hold none of them but null.
         question, accepts = reuse.question_of(column, [value for value in values if value is None]), False
     others = () if accepts is True else [value for value in values if value is not None and (accepts is False or not accepts(value))]
-    return question, others
+    return _Condition(values, named, question, others)
 
 
 def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
@@ -199,34 +251,27 @@ def _find_undecided(question: Question, answers: Sequence[RowGroupAnswers]) -> t
 
 
 def _confirm(
-    file: ParquetFile, question: Question, answers: Sequence[RowGroupAnswers], unreadable: list[str], *, with_rows: bool
+    file: ParquetFile,
+    question: Question,
+    answers: Sequence[RowGroupAnswers],
+    also: Sequence[_Condition],
+    unreadable: list[str],
+    *,
+    with_rows: bool,
 ) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[RowMatch]]:
-    """Read the column of the row groups that may hold values: return the values that are there, and what reading cannot show."""
-    from sbbf_tool.file.confirm import can_confirm, find_values
-
+    """Read the columns of the row groups that may hold values: return the values that are there, and what reading cannot show."""
     row_groups, counts, open_answers = dict[int, list[int]](), Counter[int](), list[RowGroupAnswers]()
     found_rows: list[tuple[int, list[ValueRows]]] = []
-    uncertain = equals.uncertainty(file.footer, question.column)
     for each in answers:
-        if each.is_absent:
-            continue
-        if doubt_of_chunk(file, each.row_group, question.column, question.values):
-            open_answers.append(each)
-            continue
-        found = call_or_note(unreadable, "column chunk", find_values, file, question, each)
-        if isinstance(found, BulkAnswer):
-            open_answers.append(replace(each, answers=found))
-            continue
+        found, rest = _read(file, question, each, unreadable)
+        if also and (found or not rest.is_absent):
+            found, rest = _keep_rows(file, found, rest, also, unreadable)
         for position, rows in found:
             row_groups.setdefault(position, []).append(each.row_group)
             counts[position] += len(rows)
         if with_rows:
             found_rows.append((each.row_group, found))
-        verdicts = [
-            RowGroupAnswer(each.row_group, ABSENT) if can_confirm(question, at) else verdict
-            for (at, _), verdict in zip(question.verdicts, each.verdicts, strict=True)
-        ]
-        open_answers.append(replace(each, answers=BulkAnswer(b"", CANNOT_SAY, uncertain) if uncertain else BulkAnswer(), verdicts=verdicts))
+        open_answers.append(rest)
     present = (Hit(question.text(at), tuple(row_groups[at]), PRESENT, None, counts[at], at) for at in sorted(row_groups))
 
     def list_rows() -> Iterator[tuple[int, int, str]]:
@@ -240,27 +285,74 @@ def _confirm(
     return hits, _find_undecided(question, open_answers), listed if len(listed) > MANY_VALUES else tuple(listed)
 
 
-def _probe_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ProbeReport:
-    """Return the report for a column that the file lacks."""
-    numbers = tuple(range(file.footer.num_row_groups))
+def _read(
+    file: ParquetFile, question: Question, answers: RowGroupAnswers, unreadable: list[str]
+) -> tuple[list[ValueRows], RowGroupAnswers]:
+    """Read a column chunk: return the rows of the values that are there, and what reading does not show."""
+    from sbbf_tool.file.confirm import can_confirm, find_values
+
+    if doubt_of_chunk(file, answers.row_group, question.column, question.values):
+        return [], answers
+    found = call_or_note(unreadable, "column chunk", find_values, file, question, answers)
+    if isinstance(found, BulkAnswer):
+        return [], replace(answers, answers=found)
+    uncertain = equals.uncertainty(file.footer, question.column)
+    verdicts = [
+        RowGroupAnswer(answers.row_group, ABSENT) if can_confirm(question, at) else verdict
+        for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True)
+    ]
+    return found, replace(answers, answers=BulkAnswer(b"", CANNOT_SAY, uncertain) if uncertain else BulkAnswer(), verdicts=verdicts)
+
+
+def _keep_rows(
+    file: ParquetFile, found: list[ValueRows], rest: RowGroupAnswers, also: Sequence[_Condition], unreadable: list[str]
+) -> tuple[list[ValueRows], RowGroupAnswers]:
+    """Keep, of what `_read` returns, the rows that satisfy the other conditions."""
+    import numpy as np
+
+    from sbbf_tool.file.confirm import ValueRows
+
+    number, reason = rest.row_group, None
+    possible = np.full(file.footer.num_rows(number) or 0, not rest.is_absent)
+    for _, numbers in found:
+        possible[np.asarray(numbers, np.int64)] = True
+    certain = possible.copy()
+    for each in also:
+        rows, doubt = np.zeros_like(certain), None
+        if isinstance(each.about, MissingColumn):
+            rows |= any(map(each.about.is_in_all_rows, each.values))
+            doubt = None if rows.all() else each.about.reason
+        elif possible.any():
+            others, open_answers = _read(file, each.about, each.answers[number], unreadable)
+            for _, numbers in others:
+                rows[np.asarray(numbers, np.int64)] = True
+            if not open_answers.is_absent:
+                doubts = (open_answers.answers.reason, *(verdict.reason for verdict in open_answers.verdicts if not verdict.is_absent))
+                doubt = next(filter(None, doubts), CANNOT_SAY)
+        certain &= rows
+        if doubt is None:
+            possible &= rows
+        else:
+            reason = reason or f"column {each.named.name}: {doubt}"
+    if not possible.any() or (possible & ~certain).any():
+        answer = CANNOT_SAY if possible.any() else ABSENT
+        verdicts = [RowGroupAnswer(number, answer, reason)] * len(rest.verdicts)
+        rest = replace(rest, answers=BulkAnswer(b"", answer, reason), verdicts=verdicts)
+    kept = (ValueRows(at, array("Q", filter(certain.__getitem__, rows))) for at, rows in found)
+    return [each for each in kept if each.rows], rest
+
+
+def _answer_missing(
+    missing: MissingColumn, values: Sequence[object], numbers: tuple[int, ...]
+) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[QueriedValue]]:
+    """Return the hits, the inconclusive row groups and the values for a column that the file lacks."""
     answers = [(_text_of(value), missing.answer(value)) for value in values]
-    return ProbeReport(
-        file=file.name,
-        column=missing.name,
-        type=None,
-        num_values=len(values),
-        row_groups=len(numbers),
-        hits=tuple(
-            Hit(text, numbers, MAYBE, missing.reason, position=at)
-            for at, (text, answer) in enumerate(answers)
-            if answer == MAYBE and numbers
-        ),
-        inconclusive=() if missing.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, missing.reason),),
-        bytes_read=file.source.bytes_read,
-        requests=file.source.requests,
-        named_columns=() if file.is_in_table else (missing.name_column(error),),
-        queried=tuple(QueriedValue(text, answer, missing.reason) for text, answer in answers) if len(values) <= MANY_VALUES else (),
+    hits = tuple(
+        Hit(text, numbers, MAYBE, missing.reason, position=at) for at, (text, answer) in enumerate(answers) if answer == MAYBE and numbers
     )
+    inconclusive = () if missing.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, missing.reason),)
+    queried = tuple(QueriedValue(text, answer, missing.reason) for text, answer in answers) if len(values) <= MANY_VALUES else ()
+    return hits, inconclusive, queried
 
 
 def _text_of(value: object) -> str:
