@@ -37,7 +37,7 @@ BUDGETS = {
     "parquet": 4_090,
     "encryption": 820,
     "storage": 5_770,
-    "reports": 890,
+    "reports": 900,
     "file": 3_030,
     "query_engines": 460,
     "rules": 1_680,

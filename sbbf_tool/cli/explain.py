@@ -23,10 +23,10 @@ from sbbf_tool.cli.probe import (
     say_unfit,
     say_without_column,
     split_condition,
-    unmark,
 )
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
+from sbbf_tool.cli.values import unmark
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row

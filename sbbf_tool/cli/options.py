@@ -31,6 +31,7 @@ class About(NamedTuple):
 
 _ABOUT = {
     "--column": About(COLUMNS, READING, COLUMN),
+    "--any-column": About(COLUMNS),
     "--value": About(COLUMNS, READING),
     "--values-file": About(COLUMNS, READING, FILE),
     "--null": About(COLUMNS, READING),

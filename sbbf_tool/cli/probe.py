@@ -20,32 +20,22 @@ from sbbf_tool.cli.formats import TABLE, Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
-from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
-from sbbf_tool.cli.values import blocks_of
+from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
 from sbbf_tool.display import escape
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
-from sbbf_tool.reports.probe import MANY_VALUES, PRESENT, LongSequence, ProbeReport, RowsReport
+from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Condition
-    from sbbf_tool.reports.probe import UnfitValue
+    from sbbf_tool.reports.probe import InconclusiveRowGroups, UnfitValue
     from sbbf_tool.verbs.explain import ExplainReport
     from sbbf_tool.verbs.probe import Probe
 
 MAYBE, ABSENT = 0, 1
 
-MAX_VALUES = 1_000_000
-"""Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be endless."""
-
-
-_COLUMNS = (Heading("value", NAME), Heading("row group", COUNT), Heading("answer", WORD), Heading("reason", SENTENCE))
-
 _CONDITION = re.compile(r"[=<>]|\s(in|is|not|between|like)\b", re.IGNORECASE)
-
-_VALUE_MARK = "\0"
-"""Marks an argument as a value that click must not parse as an option; no argument contains it."""
 
 
 class NegativeValues(Command):
@@ -59,7 +49,7 @@ class NegativeValues(Command):
         # With --names, -0 is the option.
         options = {"-0"} if "--names" in args[:end_of_options] else set()
         marked_args = [
-            _VALUE_MARK + arg
+            VALUE_MARK + arg
             if (self._NEGATIVE.match(arg) and previous not in numbers and arg not in options) or (arg == "-" and at > end_of_options)
             else arg
             for at, (previous, arg) in enumerate(zip(["", *args], args, strict=False))
@@ -71,13 +61,9 @@ class NegativeValues(Command):
         return remaining_args
 
 
-def unmark(argument: str) -> str:
-    """Return an argument without its mark."""
-    return argument.removeprefix(_VALUE_MARK)
-
-
 @click.command(cls=NegativeValues)
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
+@click.option("--any-column", is_flag=True, help="Query every column that can hold a value; the arguments are PATH VALUE..., or PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
 @click.option(
     "--values-file", type=click.Path(), help="Also query the values in this file, one per line without empty ones; - reads standard input."
@@ -90,16 +76,17 @@ def unmark(argument: str) -> str:
 )
 @click.option("--filters-only", is_flag=True, help="Query filters alone, not min, max, null counts and dictionaries.")
 @click.option("--confirm", is_flag=True, help="Read the column where values may be, and answer present or absent, which is certain.")
-@click.option("--rows", is_flag=True, help="List the file, row group, row number and value of each row that has a value.")
+@click.option("--rows", is_flag=True, help="List the file, row group, row number, value and column of each row that has a value.")
 @click.option("--names", is_flag=True, help="Print only the names of the files that may hold a value, one per line.")
 @click.option("-0", "--null-separated", "ends_with_nul", is_flag=True, help="With --names: end each name with a NUL, not a line break.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
 @strict_option
 @output_options()
-@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...")
+@over_files("PATH [COLUMN VALUE... | VALUE... | CONDITION] | PATH...")
 def command(
     files: Files,
     column: str | None,
+    any_column: bool,
     named_values: tuple[str, ...],
     values_file: str | None,
     ask_null: bool,
@@ -129,23 +116,27 @@ def command(
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
     # Only as an argument does `-` stand for standard input.
-    named_values = tuple(_VALUE_MARK + value if value == "-" else value for value in named_values)
+    named_values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.probe import Probe
 
+    if column is not None and any_column:
+        raise click.UsageError("give -c COLUMN or --any-column, not both")
+    has_values = bool(named_values) or values_file is not None or ask_null
+    split = None if has_values or any_column or column is not None else split_condition(files)
+    also: list[Condition] = []
     all_values: Sequence[str | None]
-    is_condition = column is None and not named_values and values_file is None and not ask_null
-    if is_condition and (split := split_condition(files)) is not None:
+    if split is not None:
         files, ((column, all_values), *also) = split
     else:
-        files, column, values = split_arguments(files, column, named_values)
+        files, column, values = _split_arguments(files, column, named_values, any_column=any_column, has_values=has_values)
         files.ensure_single_reader(values_file, *values)
-        all_values, also = collect_values(values, values_file, ask_null), []
+        all_values = collect_values(values, values_file, ask_null)
     verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
     if names and (rows or outputs.formats != {TABLE}):
         raise click.UsageError("--names prints only names: leave out --rows and --format")
     end_of_name = (b"\0" if ends_with_nul else b"\n") if names else None
-    view = (_RowsView if rows else _ProbeView)(files, verb, values_file, end_of_name)
+    view = _ProbeView(files, verb, values_file, end_of_name)
     work = Work(verb, keys=files.keys, strict=files.is_strict(strict))
     code = report_files(files, work, view, outputs, work.needs.columns)
     if stats:
@@ -167,17 +158,21 @@ def split_condition(files: Files) -> tuple[Files, tuple[Condition, ...]] | None:
     return files.of(tuple(paths)), parse_query(text).conditions
 
 
-def split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -> tuple[Files, str, tuple[str, ...]]:
-    """Return the files, the column and the values of `PATH COLUMN VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
-    if column is not None:
+def _split_arguments(
+    files: Files, column: str | None, values: tuple[str, ...], *, any_column: bool, has_values: bool
+) -> tuple[Files, str | None, tuple[str, ...]]:
+    """Return the files, the column and the values of `PATH [COLUMN] VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
+    if column is not None or (any_column and (has_values or files.is_listed)):
         return files.of(tuple(map(unmark, files.arguments))), column, values
     if files.is_listed:
         raise click.UsageError("with --files-from, name the column with -c COLUMN")
-    if len(files.arguments) < 2:
+    if len(files.arguments) < 2 - any_column:
         raise click.UsageError("no column was given" if files.arguments else "no file was given: give PATH or --files-from")
-    path, column, *rest = files.arguments
-    ensure_column(unmark(column))
-    return files.of((unmark(path),)), unmark(column), (*rest, *values)
+    path, *rest = files.arguments
+    if not any_column:
+        column = unmark(rest.pop(0))
+        ensure_column(column)
+    return files.of((unmark(path),)), column, (*rest, *values)
 
 
 def ensure_column(name: str) -> None:
@@ -238,16 +233,16 @@ def _find_line(name: str, value: str) -> int | None:
 
 
 class _ProbeView(View["ProbeReport"]):
-    """Table of each value in each row group of one file; of several files or many values, the row groups that may hold each."""
+    """Lines of the values that a file may hold and their row groups, or of the rows that have them."""
 
     schema = "probe"
     lists_answers = True
 
     def __init__(self, files: Files, verb: Probe, values_file: str | None, end_of_name: bytes | None) -> None:
         super().__init__()
-        self._is_single = files.file is not None
         self._is_empty_table = files.is_empty_table
         self._column, self._values, self._confirms = verb.column, len(cast("Sequence[object]", verb.values)), verb.confirm
+        self.row = Row[RowsReport] if verb.rows else None
         self._values_file = values_file
         self._end_of_name = end_of_name
         """What ends each name, if only names are printed."""
@@ -255,6 +250,9 @@ class _ProbeView(View["ProbeReport"]):
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
         self._counts: Counter[str] = Counter()
+
+    def prepare(self, report: ProbeReport) -> ProbeReport:
+        return report if self.row is None else RowsReport(**vars(report))
 
     def add(self, report: ProbeReport, row: Row[object]) -> int:
         self._warnings.update(dict.fromkeys(report.warnings))
@@ -268,7 +266,7 @@ class _ProbeView(View["ProbeReport"]):
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
             absent=report.is_absent,
-            without_filter=not self._is_single and _has_no_filter(report),
+            without_filter=any(_has_no_filter(report, each) for each in report.inconclusive),
             without_column=report.type is None,
             bytes_read=report.bytes_read,
             requests=report.requests,
@@ -284,24 +282,9 @@ class _ProbeView(View["ProbeReport"]):
         complain(f"read {self._counts['bytes_read']:,} bytes of {format_count(self._counts['files'], 'file')}{requests}", kind="note")
 
     def show(self, page: Page, report: ProbeReport) -> None:
-        if self._end_of_name is not None:
-            self._print_name(report)
-            return
-        others = "".join(f" and {each.name}, {each.type}" for each in report.named_columns[1:])
-        page.say(f"{report.file}: column {report.column}, {report.type}{others}")
-        if report.num_values > MANY_VALUES or self._confirms:
-            page.say_all(_describe(report, "", confirms=self._confirms))
-            self.show_end(page, "")
-            return
-        page.table(
-            _COLUMNS,
-            [
-                (render.value(value.value), answer.row_group, answer.answer, answer.reason or value.note or "")
-                for value in report.values
-                for answer in value.row_groups
-            ],
-            matters=lambda row: row[-2] != "absent",
-        )
+        self.show_line(page, report)
+        page.say_all(f"note: {note}" for note in report.notes if self._end_of_name is None)
+        self.show_end(page, "")
 
     def _print_name(self, report: ProbeReport) -> None:
         """Print the name of a file that may hold a value, unless it would be two lines."""
@@ -319,8 +302,11 @@ class _ProbeView(View["ProbeReport"]):
     def show_line(self, page: Page, report: ProbeReport) -> None:
         if self._end_of_name is not None:
             self._print_name(report)
-        elif not _has_no_filter(report):
-            page.say_all(_describe(report, f"{report.file}: ", confirms=self._confirms))
+            return
+        for match in report.rows:
+            page.say(f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: {render.value(match.value)}")
+        hits = tuple(hit for hit in report.hits if hit.answer != PRESENT) if self.row is not None else report.hits
+        page.say_all(_describe(replace(report, hits=hits), confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:
         counts = self._counts
@@ -331,7 +317,9 @@ class _ProbeView(View["ProbeReport"]):
         values, total = format_count(self._values, "value"), format_count(counts["files"], "file")
         if counts["without_filter"]:
             has = "has" if counts["without_filter"] == 1 else "have"
-            page.say(f"any of the values: {format_count(counts['without_filter'], 'file')} {has} no filter for {self._column}")
+            page.say(
+                f"any of the values: {format_count(counts['without_filter'], 'file')} {has} no filter for {self._column or 'some columns'}"
+            )
         answers = []
         if hits := counts["present"] if self._confirms else counts["files"] - counts["inconclusive"] - counts["absent"]:
             hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
@@ -367,25 +355,14 @@ class _ProbeView(View["ProbeReport"]):
         }
 
 
-class _RowsView(_ProbeView):
-    """Table of the rows that have the values."""
-
-    row = Row[RowsReport]
-
-    def prepare(self, report: ProbeReport) -> ProbeReport:
-        return RowsReport(**vars(report))
-
-    def show_line(self, page: Page, report: ProbeReport) -> None:
-        page.say_all(f"{report.file}: row group {row.row_group}, row {row.row:,}: {render.value(row.value)}" for row in report.rows)
-        others = tuple(hit for hit in report.hits if hit.answer != PRESENT)
-        page.say_all(_describe(replace(report, hits=others), f"{report.file}: ", confirms=True))
-
-    show = show_line
+def _name(report: ProbeReport, column: str | None) -> str:
+    """Return the beginning of a line: the file and, if the report is about all columns, the column."""
+    return f"{report.file}: {column}: " if report.column is None and column is not None else f"{report.file}: "
 
 
-def _has_no_filter(report: ProbeReport) -> bool:
+def _has_no_filter(report: ProbeReport, each: InconclusiveRowGroups) -> bool:
     """Return whether no row group of a file has a filter, so that it may hold any of the values."""
-    return any(len(each.row_groups) == report.row_groups and each.answer == "no filter" for each in report.inconclusive)
+    return len(each.row_groups) == report.row_groups and each.answer == NO_FILTER
 
 
 def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
@@ -394,44 +371,20 @@ def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
     return hits.rows() if isinstance(hits, LongSequence) else map(astuple, hits)
 
 
-def _describe(report: ProbeReport, start: str, *, confirms: bool) -> Iterator[str]:
-    """Yield a line for each value that the file may hold, and for the row groups that may hold any of them."""
-    for value, row_groups, answer, reason, count, _ in _rows_of(report):
+def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
+    """Yield a line for each value that the file may hold, and for the row groups that may hold any of them.
+
+    Columns without a filter in any row group are counted at the end of the output.
+    """
+    from sbbf_tool.parquet.columns import some_of
+
+    for value, row_groups, answer, reason, count, _, *column in _rows_of(report):
         ending = f" ({format_count(count, 'row')})" if count is not None else f" ({answer}: {reason})" if confirms else ""
-        yield f"{start}{render.value(value)}: {format_row_groups(row_groups)}{ending}"
-    for each in report.inconclusive:
+        yield f"{_name(report, *column or (None,))}{render.value(value)}: {format_row_groups(row_groups)}{ending}"
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for each in (each for each in report.inconclusive if not _has_no_filter(report, each)):
         reason = f"{each.answer}: {each.reason}" if each.reason else each.answer
         values = "any of the values" if each.values is None else ", ".join(map(render.value, each.values))
-        yield f"{start}{values}: {format_row_groups(each.row_groups)} ({reason})"
-
-
-def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> Sequence[str | None]:
-    """Collect the values of a command line: its arguments, values from standard input or a file, and None for null."""
-    if values_file is None and "-" not in arguments:
-        values: Sequence[str | None] = (*([None] if ask_null else []), *map(unmark, arguments))
-    else:
-        from sbbf_tool.file.texts import Texts
-
-        values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
-    if not values and values_file is None and not arguments:
-        raise click.UsageError("no value to query")
-    if not values:
-        complain(f"sbbf: {'standard input' if values_file in (None, '-') else values_file} has no values", kind="note")
-    return values
-
-
-def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterator[list[bytes]]:
-    for argument in arguments:
-        yield from _read_file("-") if argument == "-" else [[os.fsencode(unmark(argument))]]
-    if values_file is not None:
-        yield from _read_file(values_file)
-
-
-def _read_file(name: str) -> Iterator[list[bytes]]:
-    count = 0
-    for lines in blocks_of(name):
-        count += len(lines)
-        if count > MAX_VALUES:
-            source = "standard input" if name == "-" else name
-            raise click.UsageError(f"more than {MAX_VALUES:,} values in {source}: query them in several runs")
-        yield lines
+        groups.setdefault((values, format_row_groups(each.row_groups), reason), []).append(each.column or "")
+    for (values, numbers, reason), columns in groups.items():
+        yield f"{_name(report, some_of(columns))}{values}: {numbers} ({reason})"

@@ -6,12 +6,18 @@ import codecs
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 import click
 
 from sbbf_tool.cli.output import complain
+
+MAX_VALUES = 1_000_000
+"""Maximum number of values from a file or a pipe, because all are held in memory and a pipe may be endless."""
+
+VALUE_MARK = "\0"
+"""Marks an argument as a value that click must not parse as an option; no argument contains it."""
 
 _MOST_LINE_BYTES = 64 << 20
 _MOST_NAME_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 16
@@ -33,6 +39,33 @@ _NO_TEXT = {
 """What a file is that begins with these bytes, and what to do."""
 
 
+def unmark(argument: str) -> str:
+    """Return an argument without its mark."""
+    return argument.removeprefix(VALUE_MARK)
+
+
+def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> Sequence[str | None]:
+    """Collect the values of a command line: its arguments, values from standard input or a file, and None for null."""
+    if values_file is None and "-" not in arguments:
+        values: Sequence[str | None] = (*([None] if ask_null else []), *map(unmark, arguments))
+    else:
+        from sbbf_tool.file.texts import Texts
+
+        values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
+    if not values and values_file is None and not arguments:
+        raise click.UsageError("no value to query")
+    if not values:
+        complain(f"sbbf: {'standard input' if values_file in (None, '-') else values_file} has no values", kind="note")
+    return values
+
+
+def _read_values(arguments: tuple[str, ...], values_file: str | None) -> Iterator[list[bytes]]:
+    for argument in arguments:
+        yield from blocks_of("-") if argument == "-" else [[os.fsencode(unmark(argument))]]
+    if values_file is not None:
+        yield from blocks_of(values_file)
+
+
 def blocks_of(name: str) -> Iterator[list[bytes]]:
     """Yield the non-empty lines of a file, or of standard input for `-`, in blocks, which are read as they are needed.
 
@@ -43,13 +76,17 @@ def blocks_of(name: str) -> Iterator[list[bytes]]:
         raise click.UsageError("standard input is closed")
     try:
         with click.open_file(name, "rb") as stream:
-            doubts = _Doubts(name)
+            doubts, count = _Doubts(name), 0
             for first, lines in _number_blocks(name, stream):
                 if first == 1:
                     _ensure_text(name, lines)
                     lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-                lines = doubts.check(first, lines)
-                yield lines if b"" not in lines else [line for line in lines if line]
+                lines = [line for line in doubts.check(first, lines) if line]
+                count += len(lines)
+                if count > MAX_VALUES:
+                    source = "standard input" if name == "-" else name
+                    raise click.UsageError(f"more than {MAX_VALUES:,} values in {source}: query them in several runs")
+                yield lines
     except OSError as error:
         raise click.UsageError(f"values file {name}: {(error.strerror or 'unreadable').lower()}") from None
 

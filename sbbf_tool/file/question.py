@@ -11,6 +11,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice, starmap
 from operator import le
@@ -74,8 +75,8 @@ class Question:
         self.row = row
         self.unfit: tuple[UnfitValue, ...] = ()
         """The first values that the column cannot hold."""
-        self.is_strict = True
-        """Whether there are no other files."""
+        self.is_strict: bool | None = True
+        """Whether there are no other files; None if there may be, and values that the column cannot hold are in no row."""
         self._forms: dict[int, Mapping[int, bytes]] = {}
         if query_literals is not None:
             self.literals = query_literals
@@ -182,11 +183,11 @@ class Question:
         return question_of(self.column, self.values, hasher, is_strict=self.is_strict)
 
 
-def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = hashing, *, is_strict: bool = True) -> Question:
+def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = hashing, *, is_strict: bool | None = True) -> Question:
     """Build the question for these values of a column: see `probe`.
 
     The column may be unable to hold some of the values, which are then `unfit`: columns of the same name in other files may hold them. With
-    `is_strict`, raises UsageError for the first of them if it can hold none.
+    `is_strict`, raises UsageError for the first of them if it can hold none; with None, they are absent whatever readers convert.
     """
     row = _Row(hasher, is_strict=is_strict)
     if isinstance(values, Texts):
@@ -206,7 +207,7 @@ def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = 
 class _Row:
     """A `HashRow` to which values are added in order."""
 
-    def __init__(self, hasher: ValueHasher, *, is_strict: bool) -> None:
+    def __init__(self, hasher: ValueHasher, *, is_strict: bool | None) -> None:
         self.hasher = hasher
         self._is_strict = is_strict
         self._hashes = array("Q")
@@ -222,6 +223,8 @@ class _Row:
         """Parse a value; note it if the column cannot hold it. `count` is the number of values in a file of values."""
         try:
             literal = literals.parse_object(column, value)
+            if self._is_strict is None and column.physical == "BOOLEAN" and literal.text.lower() not in ("null", *literals.BOOLEAN_FORMS):
+                raise UsageError("it is not a value of BOOLEAN")
             return literal if self._is_strict else literals.with_single_precision(column, literal)
         except UsageError as error:
             header = "; if it is a header, remove it" if position == 0 and count > 1 else ""
@@ -232,7 +235,8 @@ class _Row:
             if len(self.unfit) < MANY_VALUES:
                 hint = f"; {error.hint}" if error.hint else ""
                 self.unfit.append(UnfitValue(str(value), position, f"{error.message}{header}{hint}"))
-            return literals.parse_unfit(column, value, error.message)
+            literal = literals.parse_unfit(column, value, error.message)
+            return literal if literal.verdict is None or self._is_strict is not None else replace(literal, verdict=ABSENT, note=None)
 
     def add(self, column: Column, position: int, literal: Literal, value: object) -> None:
         """Add one value."""

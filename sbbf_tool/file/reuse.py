@@ -29,8 +29,8 @@ class Reuse:
         # Each field is assigned as one value, so that a thread never sees half of another thread's update.
         self._leaves: tuple[tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]], ...] = ()
         self._column: tuple[Sequence[Column], str, Column] | None = None
-        self._questions: dict[tuple[Column, bool], Question] = {}
-        self._last_questions: dict[tuple[int, bool], Question] = {}
+        self._questions: dict[tuple[Column, bool | None], Question] = {}
+        self._last_questions: dict[tuple[int, bool | None], Question] = {}
         """The last question for a column, by the id of the column, which the question has."""
         self.tables = TableFinder()
         """Whether folders are tables, as far as the caller has determined it."""
@@ -57,7 +57,7 @@ class Reuse:
             self._column = last = columns, name, find_column(columns, name)
         return last[2]
 
-    def question_of(self, column: Column, values: Sequence[object], *, is_strict: bool = True) -> Question:
+    def question_of(self, column: Column, values: Sequence[object], *, is_strict: bool | None = True) -> Question:
         """Call `file.question.question_of`, or return its result for the same object `values` and a column of the same form."""
         from sbbf_tool.file.question import question_of
 

@@ -128,7 +128,7 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
 def ensure_leaf(name: str, below: Sequence[str]) -> None:
     """Raise UsageError if a name means a group, which has the leaf columns `below`."""
     if below:
-        raise UsageError(f"column {name!r} is a group", hint=f"name one of its leaf columns: {_some(below)}")
+        raise UsageError(f"column {name!r} is a group", hint=f"name one of its leaf columns: {some_of(below)}")
 
 
 def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
@@ -136,12 +136,12 @@ def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     from difflib import get_close_matches
 
     near = [candidate for candidate in names if candidate.casefold() == name.casefold()] or get_close_matches(name, names, n=3)
-    hint = f"the columns of the {owner} are {_some(names)}" if names else f"the {owner} has no columns"
-    hint = f"did you mean {_some(near)}?" if near else hint
+    hint = f"the columns of the {owner} are {some_of(names)}" if names else f"the {owner} has no columns"
+    hint = f"did you mean {some_of(near)}?" if near else hint
     return NoColumnError(f"there is no column {name!r}", hint=hint)
 
 
-def _some(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 

@@ -76,6 +76,8 @@ class Hit:
     """Number of rows of these row groups that have the value, if it is `present`."""
     position: int = field(default=0, compare=False, metadata={"local": True})
     """Position among the values, from 0."""
+    column: str | None = None
+    """The column, if the report is about all."""
 
 
 class LongSequence(Sequence[Item]):
@@ -126,6 +128,7 @@ class RowMatch:
     row: int
     """Number of the row in the file, from 0."""
     value: str
+    column: str
 
 
 @dataclass(frozen=True)
@@ -139,12 +142,15 @@ class InconclusiveRowGroups:
     """The values between min and max, if the others are absent; None for all values, and if there are more than 1,000."""
     positions: tuple[int, ...] = field(default=(), compare=False, repr=False, metadata={"local": True})
     """Positions of `values` among the values, from 0."""
+    column: str | None = None
+    """The column, if the report is about all."""
 
 
 @dataclass(frozen=True)
 class ProbeAnswer:
     """Row of a table of answers."""
 
+    column: str | None
     value: str | None
     """None if the answer applies to all values."""
     row_group: int
@@ -155,12 +161,13 @@ class ProbeAnswer:
 @dataclass(frozen=True, repr=False)
 class ProbeReport(Tabular):
     _row: ClassVar[type | None] = ProbeAnswer
-    _first: ClassVar[tuple[str, ...]] = ("file", "column")
+    _first: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str
-    column: str
+    column: str | None
+    """None for all columns."""
     type: str | None
-    """None if the file does not have the column, although its table does."""
+    """None if the file does not have the column, although its table does; `any` for all columns."""
     num_values: int
     """Number of values that were queried."""
     row_groups: int
@@ -220,11 +227,11 @@ class ProbeReport(Tabular):
         """Return the row groups of each value that may be there, then those that may hold any of the values."""
         for hit in self.hits:
             for row_group in hit.row_groups:
-                yield ProbeAnswer(hit.value, row_group, hit.answer, hit.reason)
+                yield ProbeAnswer(hit.column or self.column, hit.value, row_group, hit.answer, hit.reason)
         for each in self.inconclusive:
             for value in each.values or (None,):
                 for row_group in each.row_groups:
-                    yield ProbeAnswer(value, row_group, each.answer, each.reason)
+                    yield ProbeAnswer(each.column or self.column, value, row_group, each.answer, each.reason)
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"

@@ -83,7 +83,7 @@ class Selection:
     def other_rows(self, needs: Needs) -> Iterator[ListedFile]:
         """Yield the table itself, as skipped, if rows that are in none of its files may hold a value that a verb looks for."""
         is_query = self.table is not None and self.listing is None and needs.values is not None
-        if is_query and self.table is not None and self.table.query_other_rows(needs.columns[0], needs.values or ()):
+        if is_query and self.table is not None and self.table.query_other_rows(next(iter(needs.columns), None), needs.values or ()):
             yield ListedFile(self.table.name, skipped=INLINED)
 
     def live_files(self) -> tuple[LiveFile, ...]:

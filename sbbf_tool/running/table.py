@@ -94,8 +94,8 @@ class Table(ABC):
     def live_files(self) -> Iterable[LiveFile]:
         """Return the data files of this version, in the order of the table's metadata."""
 
-    def query_other_rows(self, column: str, values: Sequence[object]) -> bool:
-        """Return whether rows that are in none of the live files may hold one of the values in a column; None is null."""
+    def query_other_rows(self, column: str | None, values: Sequence[object]) -> bool:
+        """Return whether rows that are in none of the live files may hold one of the values in a column, or in any; None is null."""
         return False
 
     @abstractmethod

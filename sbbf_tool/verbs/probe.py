@@ -7,10 +7,11 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import repeat, starmap
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
@@ -20,8 +21,10 @@ from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow
 from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.file.texts import values_of
 from sbbf_tool.parquet import equals
+from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import (
@@ -34,6 +37,7 @@ from sbbf_tool.reports.probe import (
     QueriedValue,
     RowGroupAnswer,
     RowMatch,
+    UnfitValue,
 )
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
@@ -56,10 +60,9 @@ def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
 
         also = parse_query(also).conditions
     try:
-        pairs = [(column, values) for column, values in (also.items() if isinstance(also, Mapping) else also)]
+        return tuple((as_name(column), values_of(values)) for column, values in (also.items() if isinstance(also, Mapping) else also))
     except (TypeError, ValueError):
         raise UsageError(f"also is a condition, or values by column, not {also!r}") from None
-    return tuple((as_name(column), values_of(values)) for column, values in pairs)
 
 
 _OTHER_TYPE = "the values are of another type than the column, and filters show no conversion"
@@ -70,20 +73,20 @@ class Probe(ReadingVerb[ProbeReport]):
 
     `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
     `null` unless the column holds text or bytes of variable length. Only an absence is certain; with `confirm`, a presence too, and what
-    reading does not show is `cannot say`. Filters of a draft of the format
-    answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm
-    it; filters of the released format are always queried as such. A column that the file lacks is an error; unless `strict`, as for one of
-    many files, its values are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers
-    `cannot say`; `unreadable` lists it. Values that the column cannot hold are `unfit`: a number is absent then, and of others nothing is
-    said, as of values that `compares` does not accept for the column. With `also`, a text such as `device = 'x' AND city IS NULL` or values
-    by column, only rows count that satisfy this condition too. Raises UsageError (no such column or dialect; with `strict`, only
-    values that the column cannot hold), UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a key) and
-    AuthenticationError (encrypted bytes that their writer did not write).
+    reading does not show is `cannot say`. With `also`, a text such as `device = 'x' AND city IS NULL` or values by column, only rows count
+    that satisfy this condition too. With None as `column`, each column is queried for the values that its type can hold. Filters of a draft
+    of the format answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this
+    purpose, confirm it; filters of the released format are always queried as such. A column that the file lacks is an error; unless
+    `strict`, as for one of many files, its values are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the
+    format answers `cannot say`; `unreadable` lists it. Values that the column cannot hold are `unfit`: a number is absent then, and of
+    others nothing is said, as of values that `compares` does not accept for the column. Raises UsageError (no such column or dialect; with
+    `strict`, only values that the column cannot hold), UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a
+    key) and AuthenticationError (encrypted bytes that their writer did not write).
     """
 
     name = "probe"
     report = ProbeReport
-    column: str = opt("The column to query", convert=as_name)
+    column: str | None = opt("The column to query; None for every column", convert=lambda name: name and as_name(name))
     values: object = opt("The values to look for", convert=values_of)
     dialect: str | None = opt("Query filters of this draft of the format too", default=None)
     filters_only: bool = opt("Query filters alone, not min, max, null counts and dictionaries", default=False)
@@ -95,13 +98,17 @@ class Probe(ReadingVerb[ProbeReport]):
     def ensure_valid(self) -> None:
         if self.dialect is not None:
             _find_dialect(self.dialect)
+        if self.column is None and (self.also or len(cast("Sequence[object]", self.values)) > MANY_VALUES):
+            raise UsageError(f"a query of every column takes at most {MANY_VALUES:,} values, and no condition")
 
     def needs(self) -> Needs:
-        return Needs(columns=(self.column, *dict(self.also)), values=self.values)
+        return Needs(columns=(*filter(None, (self.column, *dict(self.also))),), values=self.values)
 
     def on(self, file: ParquetFile) -> ProbeReport:
-        conditions = [_find_condition(file, self.column, self.values, self.compares)]
-        return self._report(file, conditions + [_find_condition(file, *condition) for condition in self.also])
+        if self.column is None:
+            return _merge(file, self.values, [self._report(file, [each]) for each in _list_conditions(file, self.values)])
+        also = [_find_condition(file, *condition) for condition in self.also]
+        return self._report(file, [_find_condition(file, self.column, self.values, self.compares), *also])
 
     def _report(self, file: ParquetFile, conditions: list[_Condition]) -> ProbeReport:
         # The report is about the first of the columns that the file has: only its values can be in some rows and not in others.
@@ -113,9 +120,16 @@ class Probe(ReadingVerb[ProbeReport]):
             numbers = each.narrow(file, numbers, unreadable, dialect=draft, filters_only=self.filters_only)
         numbers, about = tuple(numbers), first.about
         rows: Sequence[RowMatch] = ()
+        hits: Sequence[Hit]
+        inconclusive: tuple[InconclusiveRowGroups, ...]
+        queried: Sequence[QueriedValue]
         if isinstance(about, MissingColumn):
             name, type_name = about.name, None
-            hits, inconclusive, queried = _answer_missing(about, first.values, numbers)
+            texts = [(_text_of(value), about.answer(value)) for value in first.values]
+            queried = tuple(QueriedValue(text, answer, about.reason) for text, answer in texts) if len(texts) <= MANY_VALUES else ()
+            may_be = ((at, text) for at, (text, answer) in enumerate(texts) if answer == MAYBE and numbers)
+            hits = tuple(Hit(text, numbers, MAYBE, about.reason, position=at) for at, text in may_be)
+            inconclusive = () if about.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, about.reason),)
         else:
             name, type_name, queried = about.column.name, about.column.type_name, about.queried if self.compares is None else ()
             answers = [first.answers[number] for number in numbers]
@@ -151,7 +165,7 @@ class Probe(ReadingVerb[ProbeReport]):
 
 def probe(
     path: Readable,
-    column: str,
+    column: str | None,
     values: object,
     *,
     dialect: str | None = None,
@@ -194,22 +208,66 @@ def _find_condition(file: ParquetFile, name: str, values: object, compares: Call
         with file.locate_errors():
             column = reuse.find_column(file.footer.columns, name)
             named = NamedColumn(name, column.type_name)
-            if compares is None:
-                return _Condition(values, named, reuse.question_of(column, values, is_strict=strict))
+            accepts = True if compares is None else compares(column)
+            known = values if accepts is True else [value for value in values if _accept(accepts, value)]
+            try:
+                question = reuse.question_of(column, known, is_strict=strict or compares is not None)
+            except UsageError:
+                if compares is None:
+                    raise
+                # The column can hold none of them but null.
+                question, accepts = reuse.question_of(column, [value for value in values if value is None]), False
     except NoColumnError as error:
         missing = find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
         if missing is None:
             raise
         return _Condition(values, missing.name_column(error), missing)
-    accepts = compares(column)
-    known = values if accepts is True else [value for value in values if value is None or (accepts is not False and accepts(value))]
-    try:
-        question = reuse.question_of(column, known, is_strict=True)
-    except UsageError:
-        # The column can hold none of them but null.
-        question, accepts = reuse.question_of(column, [value for value in values if value is None]), False
-    others = () if accepts is True else [value for value in values if value is not None and (accepts is False or not accepts(value))]
-    return _Condition(values, named, question, others)
+    return _Condition(values, named, question, () if accepts is True else [value for value in values if not _accept(accepts, value)])
+
+
+def _accept(accepts: Compared, value: object) -> bool:
+    return value is None or (accepts if isinstance(accepts, bool) else accepts(value))
+
+
+def _list_conditions(file: ParquetFile, values: Any) -> Iterator[_Condition]:
+    """Yield the condition for each column of the file, and for each other one of its table or of its folder."""
+    from sbbf_tool.file.partitions import partition_values
+
+    reuse, path, columns = file.run.reuse or Reuse(), file.run.path, file.footer.columns
+    for column in columns:
+        question = reuse.question_of(column, values, is_strict=None)
+        yield _Condition(values, NamedColumn(column.name, column.type_name), question)
+    paths = path.columns.table_paths if isinstance(path, TableFile) else {(key,) for key in partition_values(file.name)}
+    for name in sorted(map(quote, paths - {column.short_path for column in columns})):
+        fitting, missing = [], find_missing(file, path, name, strict=False, tables=reuse.tables)
+        assert missing is not None, "only a table without a schema has no answer"
+        for value in values:
+            with suppress(UsageError):
+                missing.answer(value)
+                fitting.append(value)
+        yield _Condition(fitting, NamedColumn(name, None), missing)
+
+
+def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> ProbeReport:
+    """Merge the reports of every column into one, in which hits and rows name the column."""
+    unfit = Counter((each.value, each.position) for report in reports for each in report.unfit)
+    num_rows = sum(len(report.rows) for report in reports)
+    rows = LongSequence(RowMatch, lambda: (tuple(vars(row).values()) for report in reports for row in report.rows), num_rows)
+    return ProbeReport(
+        file=file.name,
+        column=None,
+        type="any",
+        num_values=len(values),
+        row_groups=file.footer.num_row_groups,
+        hits=tuple(replace(hit, column=report.column) for report in reports for hit in report.hits),
+        inconclusive=tuple(replace(each, column=report.column) for report in reports for each in report.inconclusive),
+        bytes_read=file.source.bytes_read,
+        requests=file.source.requests,
+        unreadable=tuple(place for report in reports for place in report.unreadable),
+        rows=rows if num_rows > MANY_VALUES else tuple(rows),
+        unfit=tuple(UnfitValue(*value, "no column can hold the value") for value, count in unfit.items() if count == len(reports)),
+        warnings=tuple(dict.fromkeys(warning for report in reports for warning in report.warnings)),
+    )
 
 
 def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
@@ -274,11 +332,11 @@ def _confirm(
         open_answers.append(rest)
     present = (Hit(question.text(at), tuple(row_groups[at]), PRESENT, None, counts[at], at) for at in sorted(row_groups))
 
-    def list_rows() -> Iterator[tuple[int, int, str]]:
+    def list_rows() -> Iterator[tuple[int, int, str, str]]:
         for row_group, found in found_rows:
             first = sum(file.footer.num_rows(number) or 0 for number in range(row_group))
             for row, at in merge(*(zip(rows, repeat(position)) for position, rows in found)):
-                yield row_group, first + row, question.text(at)
+                yield row_group, first + row, question.text(at), question.column.name
 
     listed = LongSequence(RowMatch, list_rows, counts.total() if with_rows else 0)
     hits = (*present, *_find_hits(question, open_answers))
@@ -340,19 +398,6 @@ def _keep_rows(
         rest = replace(rest, answers=BulkAnswer(b"", answer, reason), verdicts=verdicts)
     kept = (ValueRows(at, array("Q", filter(certain.__getitem__, rows))) for at, rows in found)
     return [each for each in kept if each.rows], rest
-
-
-def _answer_missing(
-    missing: MissingColumn, values: Sequence[object], numbers: tuple[int, ...]
-) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[QueriedValue]]:
-    """Return the hits, the inconclusive row groups and the values for a column that the file lacks."""
-    answers = [(_text_of(value), missing.answer(value)) for value in values]
-    hits = tuple(
-        Hit(text, numbers, MAYBE, missing.reason, position=at) for at, (text, answer) in enumerate(answers) if answer == MAYBE and numbers
-    )
-    inconclusive = () if missing.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, missing.reason),)
-    queried = tuple(QueriedValue(text, answer, missing.reason) for text, answer in answers) if len(values) <= MANY_VALUES else ()
-    return hits, inconclusive, queried
 
 
 def _text_of(value: object) -> str:

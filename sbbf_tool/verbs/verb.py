@@ -98,7 +98,7 @@ class Needs(NamedTuple):
     filters: tuple[str, ...] = ()
     """The columns that must have filters, and so values in the files of a table."""
     values: Any = None
-    """The values that are looked for in the first of these columns; None for a verb that answers nothing about values."""
+    """The values that are looked for in the first of these columns, or in any; None for a verb that answers nothing about values."""
 
 
 class Given(NamedTuple):

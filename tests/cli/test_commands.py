@@ -52,7 +52,7 @@ def one_error(capfd) -> str:
 class TestProbe:
     def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
         """A pipe may have no end."""
-        monkeypatch.setattr("sbbf_tool.cli.probe.MAX_VALUES", 1000)
+        monkeypatch.setattr("sbbf_tool.cli.values.MAX_VALUES", 1000)
         values_file = tmp_path / "keys"
         for count, code in ((1000, 1), (1001, 2)):
             values_file.write_text("-1\n" * count)

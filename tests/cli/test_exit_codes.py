@@ -154,7 +154,7 @@ STAGES = {
     "operation": ("sbbf_tool.verbs.probe:Probe.on", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", "--filters-only", *ABSENT]),
     "rendering of several files": ("sbbf_tool.cli.page:TextPage.say", ["check", "fixtures/*filters.parquet", "--quick"]),
-    "rendering": ("sbbf_tool.cli.tables:format_table", ["probe", *ABSENT]),
+    "rendering": ("sbbf_tool.cli.tables:format_table", ["explain", *ABSENT]),
     "JSON": ("sbbf_tool.cli.output:encodable_json", ["probe", "--format", "json", *ABSENT]),
     "printing": ("click:echo", ["--version"]),
     "flush": ("sbbf_tool.cli.output:PatientOutput.flush", ["probe", *ABSENT]),

@@ -10,8 +10,9 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues, collect_values
+from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
+from sbbf_tool.cli.values import collect_values
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 

@@ -77,9 +77,9 @@ class DuckLakeTable(LakeTable):
                 unknown=all_names - partition.keys(),
             )
 
-    def query_other_rows(self, column: str, values: Sequence[object]) -> bool:
+    def query_other_rows(self, column: str | None, values: Sequence[object]) -> bool:
         """Query the rows that the catalog keeps inlined, as it does by default with those of small inserts."""
-        path = self.columns.path_of(column)
+        path = None if column is None else self.columns.path_of(column)
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
             return any(may_hold(stored, kind, values) for stored, kind in rows.inlined_values(self._entry, path))

@@ -1,11 +1,14 @@
-"""Conditions on several columns: the rows are those that DuckDB finds, and no row group with such a row is excluded."""
+"""Queries of several columns: the rows are those that DuckDB finds, and no row group with such a row is excluded."""
 
 from __future__ import annotations
 
+import datetime as dt
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -105,7 +108,7 @@ def test_columns_that_some_files_lack(lake: None, capfd: pytest.CaptureFixture[s
 
 
 def test_rows_of_a_partition_are_certain(lake: None, capfd: pytest.CaptureFixture[str]) -> None:
-    lines = ["file,row_group,row,value", *(f"lake/day=1/a.parquet,0,{row},13" for row in (1, 2))]
+    lines = ["file,row_group,row,value,column", *(f"lake/day=1/a.parquet,0,{row},13,user" for row in (1, 2))]
     for text in ("day = 1 and user = 13", "user = 13 and day = 1"):
         assert main(["probe", "lake", text, "--rows", "--format", "csv"]) == 0
         assert capfd.readouterr().out.splitlines() == lines
@@ -142,3 +145,90 @@ def test_python_takes_a_condition_or_values_by_column(lake: None) -> None:
     for wrong in (5, "device", [("a", "b", "c")], {5: 1}):
         with pytest.raises(UsageError):
             Probe("user", 1, also=wrong)
+
+
+KINDS: dict[str, tuple[pa.DataType, Any]] = {
+    "int": (pa.int64(), lambda: RANDOM.randint(0, 30)),
+    "short": (pa.int8(), lambda: RANDOM.randint(0, 30)),
+    "float": (pa.float64(), lambda: RANDOM.randint(0, 60) / 2),
+    "decimal": (pa.decimal128(9, 2), lambda: Decimal(RANDOM.randint(0, 30))),
+    "text": (pa.string(), lambda: str(RANDOM.randint(0, 40))),
+    "bytes": (pa.binary(), lambda: str(RANDOM.randint(0, 40)).encode()),
+    "day": (pa.date32(), lambda: dt.date(2026, 1, RANDOM.randint(1, 31))),
+    "flag": (pa.bool_(), lambda: RANDOM.random() < 0.5),
+    "list": (pa.list_(pa.int32()), lambda: [RANDOM.randint(0, 30) for _ in range(RANDOM.randint(0, 3))]),
+}
+
+
+def is_same(stored: Any, key: str) -> bool:
+    if isinstance(stored, list):
+        return any(is_same(each, key) for each in stored)
+    if isinstance(stored, bytes | str):
+        return key == (stored if isinstance(stored, str) else stored.decode())
+    if isinstance(stored, bool | dt.date):
+        return str(stored).lower() == key
+    return stored is not None and key.replace(".", "").isdigit() and stored == Decimal(key)
+
+
+@each("filtered", [(), ("int", "text"), ("list.list.element", "decimal", "day")])
+@each("statistics", [True, False])
+def test_every_column_that_can_hold_the_key(tmp_path: Path, filtered: tuple[str, ...], statistics: bool) -> None:
+    path = tmp_path / "a.parquet"
+    stored = {name: [None if RANDOM.random() < 0.1 else draw() for _ in range(300)] for name, (_, draw) in KINDS.items()}
+    table = pa.table({name: pa.array(stored[name], kind) for name, (kind, _) in KINDS.items()})
+    pq.write_table(table, path, row_group_size=70, write_statistics=statistics)
+    if filtered:
+        add_filters(path, filtered, in_place=True)
+    for key in ("7", "30", "12.5", "200", "2026-01-09", "true", "nothing"):
+        report = probe(path, None, key, rows=True)
+        expected = {(name, row) for name, values in stored.items() for row, value in enumerate(values) if is_same(value, key)}
+        assert {(row.column.split(".")[0], row.row) for row in report.rows} == expected
+        assert (report.inconclusive, report.unfit, report.is_absent) == ((), (), not expected)
+        may_be = probe(path, None, key)
+        groups = {(each.column, number) for hits in (may_be.hits, may_be.inconclusive) for each in hits for number in each.row_groups}
+        assert groups >= {(hit.column, number) for hit in report.hits for number in hit.row_groups}
+
+
+def test_every_column_of_a_lake(lake: None, capfd: pytest.CaptureFixture[str]) -> None:
+    def call(*words: str) -> tuple[int, list[str], str]:
+        code = main(["probe", "lake", *words])
+        out, err = capfd.readouterr()
+        return code, out.splitlines(), err
+
+    assert call("--any-column", "1", "--confirm") == (
+        0,
+        [
+            "lake/day=0/a.parquet: user: 1: row group 0 (1 row)",
+            "lake/day=1/a.parquet: day: 1: row group 0 (maybe: the folder states day=1)",
+            "Queried 1 value in 2 files: 1 file holds 1 of the values; 1 file may hold some of them, which reading does not show",
+        ],
+        "",
+    )
+    assert call("--any-column", "b", "--names")[:2] == (0, ["lake/day=0/a.parquet"])
+    code, lines, _ = call("--any-column", "--value", "13", "--rows", "--format", "csv")
+    assert (code, lines[1:]) == (0, ["lake/day=1/a.parquet,0,1,13,user", "lake/day=1/a.parquet,0,2,13,user"])
+    assert call("--any-column", "--filters-only", "b")[1][0] == "any of the values: 1 file has no filter for some columns"
+    code, _, err = call("--any-column", "b", "--where", "day = 1")
+    assert (code, "no column can hold the value" in err) == (1, False), "the folder's column may be text"
+    for words in (["--any-column"], ["-c", "user", "--any-column", "1"]):
+        assert call(*words)[0] == 2
+
+
+def test_a_key_that_no_column_can_hold(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(pa.table({"x": [1], "flag": [True]}), tmp_path / "a.parquet")
+    assert main(["probe", str(tmp_path), "--any-column", "key"]) == 2
+    assert "no column can hold the value" in capfd.readouterr().err
+    with pytest.raises(UsageError):
+        Probe(None, range(1001))
+
+
+def test_every_column_of_a_table(tmp_path: Path) -> None:
+    """Also the columns that only the table has, and those of its partitions."""
+    folder = str(tmp_path / "orders")
+    deltalake.write_deltalake(folder, pa.table({"id": [1, 2], "day": ["2026-01-01", "2026-01-02"]}), partition_by=["day"])
+    deltalake.write_deltalake(folder, pa.table({"id": [3], "day": ["1"], "note": ["2"]}), mode="append", schema_mode="merge")
+    hits = {
+        key: [hit.column for row in run(Probe(None, key, confirm=True), folder) if row.report for hit in row.report.hits]
+        for key in ("1", "2", "9")
+    }
+    assert {key: sorted(columns) for key, columns in hits.items()} == {"1": ["day", "id"], "2": ["id", "note"], "9": []}
