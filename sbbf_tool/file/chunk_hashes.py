@@ -86,17 +86,11 @@ class StoredValues:
     def _plain_pages(self) -> Iterator[_Run]:
         for page in self._plain_chunk().pages(self._dictionary):
             self.page_types.add(page.page_type)
-            yield len(page), page.hashes, page.hashes_of_equals, page.extremes
+            equals_of_page = page.hashes_of_equals(normalised_intervals=self._normalised)
+            yield len(page), page.hashes, equals_of_page, page.extremes() if self._check is not None else None
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
-        return plain_pages.PlainChunk(
-            self._read,
-            self._column,
-            self._pages.meta,
-            self._pages.ensure_size,
-            normalised_intervals=self._normalised,
-            with_extremes=self._check is not None,
-        )
+        return plain_pages.PlainChunk(self._read, self._column, self._pages.meta, self._pages.ensure_size)
 
     def _decode_pages(self) -> Iterator[_Run]:
         from sbbf_tool.parquet.values import read_chunk

@@ -1,27 +1,29 @@
 """Which of the values that a row group may hold are there: its column is read, and values are compared by their plain bytes.
 
-The hashes of the pages exclude most chunks without decoding; the others are decoded with the row of each value.
+Of dictionary and PLAIN pages, hashes select the values to compare, and levels and indices give their rows. pyarrow decodes other pages.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.file.bitmaps import positions
-from sbbf_tool.file.chunk_hashes import StoredValues
+import numpy as np
+
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS
 from sbbf_tool.parquet.notation import MAYBE
+from sbbf_tool.parquet.pages import is_dictionary_encoded
+from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.file.pruning import RowGroupAnswers
     from sbbf_tool.file.question import Question
-
-
-_FPP = 1e-6
+    from sbbf_tool.parquet.values import PlainValues
 
 
 class ValueRows(NamedTuple):
@@ -41,68 +43,93 @@ def can_confirm(question: Question, position: int) -> bool:
     return literal.verdict == MAYBE or (literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN")
 
 
-class _HashIndex:
-    """Hashes to look up, and the position of the value of each. A filter of them passes one in a million others."""
-
-    def __init__(self, hashes: array[int] | memoryview, owners: Sequence[int]) -> None:
-        self.hashes, self.owners = hashes, owners
-        self.filter = BloomFilter.sized_for(max(len(hashes), 1), _FPP)
-        self.filter.insert_hashes(hashes)
-
-
 def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[ValueRows]:
     """Find the values that a row group may hold in its pages. Raises UnreadableError and RefusedError if its pages cannot be read."""
-    if answers.is_undecided:
-        index = _HashIndex(*question.hashes_in(answers.candidates))
-    else:
-        forms = [(h, position) for position in positions(answers.answers.values) for h in question.forms(position)]
-        index = _HashIndex(array("Q", (h for h, _ in forms)), array("Q", (position for _, position in forms)))
     verdicts = zip(question.verdicts, answers.verdicts, strict=True)
     alone = [at for (at, _), verdict in verdicts if not verdict.is_absent and can_confirm(question, at)]
-    row_group = answers.row_group
-    values = StoredValues(file, (row_group, question.column.index))
-    if not alone and not any(1 in index.filter.check_hashes(hashes) for hashes in values.hashes()):
-        return []
-    found: dict[int, array[int]] = {}
-    for position, row in _search(file, question, row_group, index, alone):
-        rows = found.setdefault(position, array("Q"))
-        if not rows or rows[-1] != row:  # a list may hold the value more than once
-            rows.append(row)
-    return [ValueRows(position, rows) for position, rows in sorted(found.items())]
+    if not alone:
+        with suppress(NotPlainError):
+            return _collect(_search_pages(file, question, answers.row_group))
+    return _collect(_search_values(file, question, answers.row_group, alone))
 
 
-def _search(file: ParquetFile, question: Question, row_group: int, index: _HashIndex, alone: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield the position of each value, and each row that has it."""
-    import numpy as np
+def _collect(found: Iterator[tuple[int, NDArray[np.int64]]]) -> list[ValueRows]:
+    by_position: dict[int, array[int]] = {}
+    for position, rows in found:
+        by_position.setdefault(position, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
+    for position, several in by_position.items():
+        if len(several) > 1:  # a value may have several forms, and a list may hold one more than once
+            by_position[position] = array("Q", np.unique(np.frombuffer(several, np.uint64)).tobytes())
+    return [ValueRows(*each) for each in sorted(by_position.items())]
 
+
+def _group(keys: NDArray[Any], places: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield each key, and the places that have it."""
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    yield from zip(distinct.tolist(), np.split(places[order], starts[1:]), strict=False)
+
+
+def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValues) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the position of each value that is among these, and its places."""
+    flags = question.index.filter.check_hashes(hashes)
+    if 1 not in flags:
+        return
+    places = np.flatnonzero(np.frombuffer(flags, np.bool_))
+    for h, group in _group(np.frombuffer(hashes, np.uint64)[places], places):
+        for at in question.index.owners_of(h):
+            equal = group[values.are_equal(group, question.forms(at)[h])]
+            if len(equal):
+                yield at, equal
+
+
+def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the position of each value, and rows that have it, by levels and indices alone. Raises NotPlainError if that does not do."""
+    column, pages = question.column, file.pages(row_group, question.column)
+    with file.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
+        file.footer.ensure_type(row_group, column)
+        if not may_be_plain(column, pages.meta) or (not column.max_repetition and pages.meta.num_values != file.footer.num_rows(row_group)):
+            raise NotPlainError
+        in_dictionary: dict[int, list[int]] = {}
+        for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).all_pages():
+            if isinstance(page, PlainPage):
+                found = list(_match(question, page.hashes, page))
+                if found and column.max_repetition:
+                    raise NotPlainError
+                if page.levels is None:
+                    for at, entries in found:
+                        for entry in entries.tolist():
+                            in_dictionary.setdefault(entry, []).append(at)
+                    if not found and is_dictionary_encoded(pages.meta):
+                        return
+                elif found:
+                    rows = page.levels.rows()
+                    yield from ((at, rows[places]) for at, places in found)
+            elif in_dictionary:
+                rows, indices = page.read()
+                sought = np.zeros(page.num_entries, np.bool_)
+                sought[list(in_dictionary)] = True
+                places = np.flatnonzero(sought[indices])
+                yield from ((at, rows[group]) for entry, group in _group(indices[places], places) for at in in_dictionary[entry])
+
+
+def _search_values(file: ParquetFile, question: Question, row_group: int, alone: list[int]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the position of each value, also of those that are `alone`, and rows that have it; pyarrow decodes the pages."""
     from sbbf_tool.parquet.values import read_chunk
 
     special = {at: question.row.special[at] for at in alone}
     nulls = [at for at, literal in special.items() if literal.is_null]
     nans = [at for at, literal in special.items() if literal.verdict == MAYBE]
     booleans = [(BOOLEAN_FORMS[special[at].text.lower()], at) for at in alone if at not in nulls and at not in nans]
-    order = np.argsort(np.asarray(index.hashes, np.uint64), kind="stable")
-    hashes_sought, owners = np.asarray(index.hashes, np.uint64)[order], np.asarray(index.owners)[order]
-    has_value = np.zeros(file.footer.num_rows(row_group) or 0, np.bool_) if nulls else None
+    is_null = np.ones(file.footer.num_rows(row_group) or 0 if nulls else 0, np.bool_)
     pages = file.pages(row_group, question.column)
     for values in read_chunk(pages.open_arrow, file.footer, row_group, question.column, pages, with_rows=True):
         rows = values.rows
         assert rows is not None
-        if has_value is not None:
-            has_value[rows] = True
+        if nulls:
+            is_null[rows] = False
         if nans:
-            for row in rows[values.are_nan()].tolist():
-                yield from ((at, row) for at in nans)
-        hashes = values.hashes()
-        places = np.flatnonzero(np.frombuffer(index.filter.check_hashes(hashes), np.bool_)) if len(owners) else np.arange(0)
-        found = np.frombuffer(hashes, np.uint64)[places]
-        starts, ends = (np.searchsorted(hashes_sought, found, side).tolist() for side in ("left", "right"))
-        for place, h, start, end in zip(places.tolist(), found.tolist(), starts, ends, strict=True):
-            if start < end:
-                plain, row = values[place], int(rows[place])
-                yield from ((at, row) for at in owners[start:end].tolist() if question.forms(at)[h] == plain)
-        for place in range(len(values)) if booleans else ():
-            yield from ((at, int(rows[place])) for form, at in booleans if values[place] == form)
-    if has_value is not None:
-        for row in np.flatnonzero(~has_value).tolist():
-            yield from ((at, row) for at in nulls)
+            yield from ((at, rows[values.are_nan()]) for at in nans)
+        yield from ((at, rows[places]) for at, places in _match(question, values.hashes(), values))
+        yield from ((at, rows[values.are_equal(np.arange(len(values)), form)]) for form, at in booleans)
+    yield from ((at, np.flatnonzero(is_null)) for at in nulls)

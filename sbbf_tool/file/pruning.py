@@ -168,11 +168,11 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question, candida
         return None
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
         pages = file.pages(row_group, column)
-        normalised = equals.compares_normalised(file.footer, column)
-        page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size, normalised_intervals=normalised).dictionary()
+        page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
         if page is None:
             return BulkAnswer(answer=CANNOT_SAY, reason="its dictionary page is very large, or has an unsupported codec")
-        entries = {*page.hashes, *page.hashes_of_equals}
+        normalised = equals.compares_normalised(file.footer, column)
+        entries = {*page.hashes, *page.hashes_of_equals(normalised_intervals=normalised)}
     hashes, owners = question.hashes_in(candidates)
     return BulkAnswer(build_bitmap(bytes(map(entries.__contains__, hashes)), owners))
 

@@ -18,6 +18,7 @@ from operator import le
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool.bloom import hashing
+from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
@@ -39,6 +40,7 @@ _GLANCE = 1000
 """Values among which one in another notation is sought."""
 _MANY = 1 << 14
 """Numbers for which it pays to import numpy."""
+_FPP_OF_INDEX = 1e-4
 _HEXADECIMAL = (b"0x", b"0X")
 
 
@@ -64,6 +66,18 @@ class Candidates(NamedTuple):
 
     def __bool__(self) -> bool:
         return bool(self.ordered or self.unordered)
+
+
+class HashIndex(NamedTuple):
+    """Hashes in their own order, the position of the value of each, and a filter that holds them."""
+
+    hashes: memoryview
+    owners: memoryview
+    filter: BloomFilter
+
+    def owners_of(self, h: int) -> list[int]:
+        """Return the positions of the values that have this hash."""
+        return self.owners[bisect_left(self.hashes, h) : bisect_right(self.hashes, h)].tolist()
 
 
 class Question:
@@ -101,6 +115,18 @@ class Question:
         for place, owner in enumerate(self.row.owners):
             places[owner].append(place)
         return places
+
+    @cached_property
+    def index(self) -> HashIndex:
+        """The hashes by which stored values are looked up among these."""
+        import numpy as np
+
+        bloom = BloomFilter.sized_for(max(len(self), 1), _FPP_OF_INDEX)
+        bloom.insert_hashes(self.row.hashes)
+        order = np.argsort(np.asarray(self.row.hashes), kind="stable")
+        owners = order if isinstance(self.row.owners, range) else np.asarray(self.row.owners)[order]
+        hashes = memoryview(array("Q", np.asarray(self.row.hashes)[order].tobytes()))
+        return HashIndex(hashes, memoryview(array("I", owners.astype(np.uint32).tobytes())), bloom)
 
     def forms(self, position: int) -> Mapping[int, bytes]:
         """Return the plain bytes by which the column stores a value, by their hashes."""

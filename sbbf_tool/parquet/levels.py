@@ -1,4 +1,5 @@
-"""Definition levels: the hybrid of run lengths and bit packing (parquet-format Encodings.md, "Run Length Encoding / Bit-Packing Hybrid").
+"""Definition levels and indices into a dictionary: the hybrid of run lengths and bit packing (parquet-format Encodings.md, "Run Length
+Encoding / Bit-Packing Hybrid").
 
     run     header, an unsigned varint; even: run length << 1, then one level; odd: groups << 1 | 1, then 8 packed levels per group
 
@@ -6,6 +7,13 @@ A value is present if its definition level is the highest of the column. Otherwi
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def count_highest(levels: memoryview, highest: int, count: int) -> int:
@@ -16,29 +24,40 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
     if not highest:
         return count
     width = highest.bit_length()
-    num_highest, remaining, position = 0, count, 0
+    runs = _runs(levels, width, count)
+    return sum(length * (run == highest) if isinstance(run, int) else _count_packed(run, highest, width, length) for length, run in runs)
+
+
+def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
+    """Return the first `count` numbers of `width` bits: levels, or indices into a dictionary. Raises as `count_highest`."""
+    import numpy as np
+
+    runs = _runs(data, width, count) if width else [(count, 0)]
+    parts = [np.full(length, run, np.uint32) if isinstance(run, int) else _unpack(run, width, length) for length, run in runs]
+    return np.concatenate(parts) if parts else np.empty(0, np.uint32)
+
+
+def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int | memoryview]]:
+    """Yield the length of each run, and the number that it repeats or its packed bytes."""
+    remaining, position = count, 0
     while remaining > 0:
-        header, position = _varint(levels, position)
+        header, position = _varint(data, position)
         if header & 1:
             size = (header >> 1) * width
-            packed = levels[position : position + size]
+            packed = data[position : position + size]
             # The last group may be cut to the bytes that hold the remaining levels.
-            num_levels = min(remaining, (header >> 1) * 8, len(packed) * 8 // width)
-            if not num_levels:
+            length = min(remaining, (header >> 1) * 8, len(packed) * 8 // width)
+            if not length:
                 raise ValueError("the levels end early")
-            num_highest += _count_packed(packed, highest, width, num_levels)
-            position += size
-            remaining -= num_levels
+            yield length, packed
         else:
             size = (width + 7) // 8
-            if position + size > len(levels) or not header:
+            if position + size > len(data) or not header:
                 raise ValueError("the levels end early, or a run is empty")
-            run = min(remaining, header >> 1)
-            if int.from_bytes(levels[position : position + size], "little") == highest:
-                num_highest += run
-            position += size
-            remaining -= run
-    return num_highest
+            length = min(remaining, header >> 1)
+            yield length, int.from_bytes(data[position : position + size], "little")
+        position += size
+        remaining -= length
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
@@ -59,7 +78,20 @@ def _count_packed(packed: memoryview, highest: int, width: int, count: int) -> i
     bits = int.from_bytes(packed, "little") & (1 << count * width) - 1
     if width == 1:
         return bits.bit_count()
+    return int((_unpack(packed, width, count) == highest).sum())
+
+
+def _unpack(packed: memoryview, width: int, count: int) -> NDArray[np.uint32]:
+    """Return the first `count` numbers of `width` bits each, at most 32, least significant bit first."""
     import numpy as np
 
-    each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * width, bitorder="little").reshape(count, width)
-    return int(np.count_nonzero((each << np.arange(width, dtype=np.uint16)).sum(axis=1) == highest))
+    num_groups = (count + 7) // 8
+    plain = np.zeros(num_groups * width + 8, np.uint8)
+    size = min(len(packed), num_groups * width)
+    plain[:size] = np.frombuffer(packed[:size], np.uint8)
+    numbers = np.empty((num_groups, 8), np.uint32)
+    for at in range(8):
+        # Number `at` of each group begins in the same byte of its group, and the eight bytes from there have all of its bits.
+        start, shift = divmod(at * width, 8)
+        numbers[:, at] = np.ndarray(num_groups, "<u8", plain, start, (width,)) >> shift & (1 << width) - 1
+    return numbers.ravel()[:count]

@@ -4,8 +4,8 @@
     data page that refers to it   only values of the dictionary, so no byte of the page is read
     data page in PLAIN form       its values, after their levels, in the form that is hashed
 
-So finding the set of a chunk's values needs no decoding, and no data page is read if all refer to the dictionary. `values.read_chunk`,
-which decodes everything, handles pages of other encodings, codecs and sizes.
+So finding the set of a chunk's values needs no decoding, and no data page is read if all refer to the dictionary; finding their rows needs
+levels and indices alone. `values.read_chunk`, which decodes everything, handles pages of other encodings, codecs and sizes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import cramjam
 
 from sbbf_tool.bloom import hashing
+from sbbf_tool.bloom.buffers import prefixed_spans
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import equals, extremes, levels
 from sbbf_tool.parquet.columns import Column
@@ -24,9 +28,14 @@ from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageType
 from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, EnsureSize, Read, StoredPage, page_range, read_page
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
+_INDEX_BITS = 32
 
 
 def _decompress_lz4(stored: bytes | memoryview, plain: memoryview) -> int:
@@ -93,23 +102,67 @@ def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memory
         raise
 
 
+class _Levels(NamedTuple):
+    """The definition levels of a data page of a column without lists: each level is a row."""
+
+    defined: memoryview
+    highest: int
+    values: int
+    first_row: int
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return the row of each value."""
+        import numpy as np
+
+        if not self.highest:
+            return np.arange(self.first_row, self.first_row + self.values)
+        return np.flatnonzero(levels.decode(self.defined, self.highest.bit_length(), self.values) == self.highest) + self.first_row
+
+
 @dataclass(frozen=True, slots=True)
 class PlainPage:
-    """The hashes of one page's values; `len` returns the number of values."""
+    """The values of one page, until the next page is read, and their hashes; `len` returns the number of values."""
 
+    column: Column
+    plain: memoryview
+    """The values in PLAIN form."""
     hashes: memoryview
     """XXH64 of every value, in order."""
-    hashes_of_equals: memoryview
-    """Hashes of bytes that mean one of these values but are not stored for it: see `equals`."""
-    extremes: Extremes | None
-    """The smallest and the largest value, if requested."""
     page_type: int
     """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
     stored_bytes: int
     """Bytes of page header and page in the file, which are all bytes read."""
+    levels: _Levels | None = None
 
     def __len__(self) -> int:
         return len(self.hashes)
+
+    def hashes_of_equals(self, *, normalised_intervals: bool) -> memoryview:
+        """Hash the bytes that mean one of these values but are not stored for it: see `equals`."""
+        return equals.hashes_of(self.column, self.plain, normalised_intervals=normalised_intervals)
+
+    def extremes(self) -> Extremes | None:
+        """Find the smallest and the largest value."""
+        return extremes.of_plain(self.column, self.plain, len(self))
+
+    def are_equal(self, places: NDArray[np.int64], plain: bytes) -> NDArray[np.bool_]:
+        """Mark the places of which the value has these plain bytes."""
+        import numpy as np
+
+        if width := self.column.width:
+            values = np.frombuffer(self.plain, np.uint8).reshape(-1, width)[places]
+            return cast("NDArray[np.bool_]", (values == np.frombuffer(plain, np.uint8)).all(axis=1))
+        spans = [*islice(prefixed_spans(self.plain, len(self)), int(places.max()) + 1)]
+        return np.array([self.plain[slice(*spans[place])] == plain for place in places.tolist()], np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPage:
+    """A data page that refers to a dictionary with so many entries; it is read when its indices are."""
+
+    num_entries: int
+    read: Callable[[], tuple[NDArray[np.int64], NDArray[np.uint32]]]
+    """Return the row of each value, and its number in the dictionary. Raises NotPlainError if the page must be decoded instead."""
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
@@ -132,17 +185,12 @@ class PlainChunk:
         column: Column,
         meta: ColumnMetaData,
         ensure_size: EnsureSize = lambda stored, size: None,
-        *,
-        normalised_intervals: bool = False,
-        with_extremes: bool = False,
     ) -> None:
         self._read = read
         self._ensure_size = ensure_size
         self._column = column
         self._meta = meta
         self._start, self._end = page_range(meta)
-        self._normalised_intervals = normalised_intervals
-        self._with_extremes = with_extremes
         self._scratch = bytearray()
 
     def dictionary(self) -> PlainPage | None:
@@ -160,7 +208,12 @@ class PlainChunk:
 
     def pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage]:
         """Read the dictionary page, if there is one, and every data page that does not refer to it. They contain all values of the chunk,
-        and possibly unused values of the dictionary. A given `dictionary` is not read again.
+        and possibly unused values of the dictionary. A given `dictionary` is not read again. Raises as `all_pages`.
+        """
+        return (page for page in self.all_pages(dictionary) if isinstance(page, PlainPage))
+
+    def all_pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage | IndexPage]:
+        """Read the pages as `pages` does; iterate over those that refer to the dictionary, too.
 
         Raises NotPlainError, at any page, if the chunk must be decoded instead; also if its pages contradict the footer or themselves,
         since a decoder explains that better. Raises UnreadableError for a page with a wrong checksum, and the error of `ensure_size` for
@@ -173,6 +226,7 @@ class PlainChunk:
             yield dictionary
             position += dictionary.stored_bytes
         while remaining_values > 0:
+            first_row = (self._meta.num_values or 0) - remaining_values
             if position >= self._end:
                 raise NotPlainError
             try:
@@ -185,9 +239,11 @@ class PlainChunk:
             elif page.data is None:
                 raise NotPlainError
             elif page.data.encoding == Encoding.PLAIN:
-                yield self._data_page(page)
+                yield self._data_page(page, first_row)
             elif page.data.encoding not in DICTIONARY_ENCODINGS or dictionary is None:
                 raise NotPlainError
+            else:
+                yield IndexPage(len(dictionary), partial(self._read_indices, page, first_row, len(dictionary)))
             remaining_values -= page.values
             position = page.end
             if position > self._end:
@@ -218,21 +274,43 @@ class PlainChunk:
             raise UnreadableError(f"the page has {len(plain):,} bytes for {count:,} values of {width} bytes", place=place)
         return self._page(plain, count, page, place)
 
-    def _data_page(self, page: StoredPage) -> PlainPage:
+    def _data_page(self, page: StoredPage, first_row: int) -> PlainPage:
         """Read a data page in PLAIN form."""
-        page.ensure_size(self._ensure_size)
-        place = f"page at byte {page.offset:,}"
-        body = self._body(page, MAX_DATA_BYTES, place)
-        if len(body) != page.stored:
-            raise NotPlainError
+        defined, plain = self._levels_and_values(page, first_row)
         try:
-            _, defined, plain = self._split(body, page, page.size)
-            count = levels.count_highest(defined, self._column.max_definition, page.values)
+            count = levels.count_highest(defined.defined, defined.highest, defined.values)
         except ValueError:
             raise NotPlainError from None
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
-        return self._page(plain, count, page, place)
+        return self._page(plain, count, page, f"page at byte {page.offset:,}", defined)
+
+    def _read_indices(self, page: StoredPage, first_row: int, num_entries: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Read a data page that refers to a dictionary with so many entries: see `IndexPage`."""
+        defined, packed = self._levels_and_values(page, first_row)
+        try:
+            rows = defined.rows()
+            # The first byte is the width of an index; a page of nulls may have none.
+            width = packed[0] if packed else 0
+            if width > _INDEX_BITS:
+                raise NotPlainError
+            indices = levels.decode(packed[1:], width, len(rows))
+        except ValueError:
+            raise NotPlainError from None
+        if len(indices) and indices.max() >= num_entries:
+            raise NotPlainError
+        return rows, indices
+
+    def _levels_and_values(self, page: StoredPage, first_row: int) -> tuple[_Levels, memoryview]:
+        page.ensure_size(self._ensure_size)
+        body = self._body(page, MAX_DATA_BYTES, f"page at byte {page.offset:,}")
+        if len(body) != page.stored:
+            raise NotPlainError
+        try:
+            _, defined, plain = self._split(body, page, page.size)
+        except ValueError:
+            raise NotPlainError from None
+        return _Levels(defined, self._column.max_definition, page.values, first_row), plain
 
     def _body(self, page: StoredPage, most_bytes: int, place: str) -> bytes:
         """Read a page as stored, which may be truncated; `most_bytes` limits its size."""
@@ -244,22 +322,19 @@ class PlainChunk:
             _ensure_sum(body, page, place)
         return body
 
-    def _page(self, plain: memoryview, count: int, page: StoredPage, place: str) -> PlainPage:
+    def _page(self, plain: memoryview, count: int, page: StoredPage, place: str, defined: _Levels | None = None) -> PlainPage:
         """Build the page of these `count` values. Raises UnreadableError if there are fewer, or bytes after the last one: then levels were
         read as values, or the writer miscounted.
         """
         column = self._column
         try:
-            # Values are hashed here and `plain` is not kept: the next page may be decompressed into the same memory.
             if column.width is None:
                 plain, hashes = _hash_byte_arrays(plain, count)
             else:
                 hashes = hashing.hash_fixed(plain, column.width)
-            hashes_of_equals = equals.hashes_of(column, plain, normalised_intervals=self._normalised_intervals)
-            page_extremes = extremes.of_plain(column, plain, count) if self._with_extremes else None
         except UnreadableError as error:
             raise error.at(place=place) from error.__cause__
-        return PlainPage(hashes, hashes_of_equals, page_extremes, page.header.type, page.end - page.offset)
+        return PlainPage(column, plain, hashes, page.header.type, page.end - page.offset, defined)
 
     def decompress_page(self, stored: bytes, page: StoredPage, size: int, place: str) -> tuple[bytes, bool]:
         """Return a page as its `size` bytes without compression, and whether it may have values besides nulls. Raises ValueError.

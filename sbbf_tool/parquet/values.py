@@ -60,6 +60,10 @@ class PlainValues:
         value = self._array[position]
         return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
 
+    def are_equal(self, places: NDArray[np.int64], plain: bytes) -> NDArray[np.bool_]:
+        """Mark the places of which the value has these plain bytes."""
+        return np.array([self[place] == plain for place in places.tolist()], np.bool_)
+
     def after(self, position: int) -> PlainValues:
         """Return the values from this position on."""
         rows = None if self.rows is None else self.rows[position:]
