@@ -34,11 +34,11 @@ ORDER = (
 BUDGETS = {
     "words": 865,
     "bloom": 1_160,
-    "parquet": 4_090,
+    "parquet": 4_170,
     "encryption": 820,
     "storage": 5_770,
     "reports": 900,
-    "file": 3_030,
+    "file": 3_060,
     "query_engines": 460,
     "rules": 1_680,
     "writers": 450,

@@ -85,9 +85,10 @@ class StoredValues:
 
     def _plain_pages(self) -> Iterator[_Run]:
         for page in self._plain_chunk().pages(self._dictionary):
-            self.page_types.add(page.page_type)
-            equals_of_page = page.hashes_of_equals(normalised_intervals=self._normalised)
-            yield len(page), page.hashes, equals_of_page, page.extremes() if self._check is not None else None
+            if isinstance(page, plain_pages.PlainPage):
+                self.page_types.add(page.page_type)
+                equals_of_page = page.hashes_of_equals(normalised_intervals=self._normalised)
+                yield len(page), page.hashes, equals_of_page, page.extremes() if self._check is not None else None
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
         return plain_pages.PlainChunk(self._read, self._column, self._pages.meta, self._pages.ensure_size)

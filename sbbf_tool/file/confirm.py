@@ -91,25 +91,25 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
         if not may_be_plain(column, pages.meta) or (not column.max_repetition and pages.meta.num_values != file.footer.num_rows(row_group)):
             raise NotPlainError
         in_dictionary: dict[int, list[int]] = {}
-        for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).all_pages():
+        for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).pages():
             if isinstance(page, PlainPage):
                 found = list(_match(question, page.hashes, page))
                 if found and column.max_repetition:
                     raise NotPlainError
-                if page.levels is None:
-                    for at, entries in found:
-                        for entry in entries.tolist():
-                            in_dictionary.setdefault(entry, []).append(at)
-                    if not found and is_dictionary_encoded(pages.meta):
-                        return
-                elif found:
-                    rows = page.levels.rows()
+                if page.levels is not None:
+                    rows = page.levels.rows() if found else np.arange(0)
                     yield from ((at, rows[places]) for at, places in found)
+                    continue
+                for at, entries in found:
+                    for entry in entries.tolist():
+                        in_dictionary.setdefault(entry, []).append(at)
+                is_sought = np.zeros(len(page), np.bool_)
+                is_sought[list(in_dictionary)] = True
+                if not found and is_dictionary_encoded(pages.meta):
+                    return
             elif in_dictionary:
-                rows, indices = page.read()
-                sought = np.zeros(page.num_entries, np.bool_)
-                sought[list(in_dictionary)] = True
-                places = np.flatnonzero(sought[indices])
+                rows, indices = page()
+                places = np.flatnonzero(is_sought[indices])
                 yield from ((at, rows[group]) for entry, group in _group(indices[places], places) for at in in_dictionary[entry])
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import cramjam
 
@@ -156,13 +156,8 @@ class PlainPage:
         return np.array([self.plain[slice(*spans[place])] == plain for place in places.tolist()], np.bool_)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexPage:
-    """A data page that refers to a dictionary with so many entries; it is read when its indices are."""
-
-    num_entries: int
-    read: Callable[[], tuple[NDArray[np.int64], NDArray[np.uint32]]]
-    """Return the row of each value, and its number in the dictionary. Raises NotPlainError if the page must be decoded instead."""
+ReadIndices: TypeAlias = "Callable[[], tuple[NDArray[np.int64], NDArray[np.uint32]]]"
+"""A data page that refers to the dictionary: reads the row of each value and its number there. Raises NotPlainError as `pages` does."""
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
@@ -206,14 +201,9 @@ class PlainChunk:
         except NotPlainError:
             return None
 
-    def pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage]:
+    def pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage | ReadIndices]:
         """Read the dictionary page, if there is one, and every data page that does not refer to it. They contain all values of the chunk,
-        and possibly unused values of the dictionary. A given `dictionary` is not read again. Raises as `all_pages`.
-        """
-        return (page for page in self.all_pages(dictionary) if isinstance(page, PlainPage))
-
-    def all_pages(self, dictionary: PlainPage | None = None) -> Iterator[PlainPage | IndexPage]:
-        """Read the pages as `pages` does; iterate over those that refer to the dictionary, too.
+        and possibly unused values of the dictionary. A given `dictionary` is not read again, and other pages only when they are called.
 
         Raises NotPlainError, at any page, if the chunk must be decoded instead; also if its pages contradict the footer or themselves,
         since a decoder explains that better. Raises UnreadableError for a page with a wrong checksum, and the error of `ensure_size` for
@@ -243,7 +233,7 @@ class PlainChunk:
             elif page.data.encoding not in DICTIONARY_ENCODINGS or dictionary is None:
                 raise NotPlainError
             else:
-                yield IndexPage(len(dictionary), partial(self._read_indices, page, first_row, len(dictionary)))
+                yield partial(self._read_indices, page, first_row, len(dictionary))
             remaining_values -= page.values
             position = page.end
             if position > self._end:
@@ -286,7 +276,7 @@ class PlainChunk:
         return self._page(plain, count, page, f"page at byte {page.offset:,}", defined)
 
     def _read_indices(self, page: StoredPage, first_row: int, num_entries: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """Read a data page that refers to a dictionary with so many entries: see `IndexPage`."""
+        """Read a data page that refers to a dictionary with so many entries: see `ReadIndices`."""
         defined, packed = self._levels_and_values(page, first_row)
         try:
             rows = defined.rows()

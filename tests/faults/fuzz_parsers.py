@@ -21,7 +21,7 @@ from sbbf_tool.parquet.filters import FilterHeader, build_header, parse_header
 from sbbf_tool.parquet.footer import Footer, parse_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec
 from sbbf_tool.parquet.pages import read_page, read_pages
-from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
+from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from support.footer_index import assert_index_agrees
 
@@ -95,7 +95,8 @@ def chunk(data: bytes) -> None:
     meta = ColumnMetaData(codec=CODECS[data[0] % len(CODECS)], num_values=data[1], data_page_offset=2, total_compressed_size=len(data) - 2)
     try:
         for page in PlainChunk(lambda offset, length: data[offset : offset + length], column, meta).pages():
-            assert len(page.hashes) == len(page)
+            places, numbers = (page.levels.rows() if page.levels else page.hashes, page) if isinstance(page, PlainPage) else page()
+            assert len(places) == len(numbers)
     except NotPlainError:
         raise UnreadableError("for a decoder") from None
 
