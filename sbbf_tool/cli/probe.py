@@ -166,19 +166,20 @@ def _split_arguments(
         return files.of(tuple(map(unmark, files.arguments))), column, values
     if files.is_listed:
         raise click.UsageError("with --files-from, name the column with -c COLUMN")
-    if len(files.arguments) < 2 - any_column:
-        raise click.UsageError("no column was given" if files.arguments else "no file was given: give PATH or --files-from")
+    if len(files.arguments) < 2:
+        needed = "value" if any_column else "column"
+        raise click.UsageError(f"no {needed} was given" if files.arguments else "no file was given: give PATH or --files-from")
     path, *rest = files.arguments
+    ensure_column(unmark(rest[0]))
     if not any_column:
         column = unmark(rest.pop(0))
-        ensure_column(column)
     return files.of((unmark(path),)), column, (*rest, *values)
 
 
 def ensure_column(name: str) -> None:
-    """Raise click.UsageError if the column is a file, which happens if the shell expanded a glob."""
+    """Raise click.UsageError if the column, or what is in its place, is a file: the shell has expanded a glob."""
     if _is_path(name):
-        raise click.UsageError(f"expected a column, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
+        raise click.UsageError(f"expected a column or a value, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
 
 
 def _is_path(name: str) -> bool:
