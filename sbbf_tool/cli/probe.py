@@ -7,7 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -259,7 +259,7 @@ class _ProbeView(View["ProbeReport"]):
         self._warnings.update(dict.fromkeys(report.warnings))
         self._unfit = keep_unfit(self._unfit, report)
         answers = {answer for _, _, answer, *_ in _rows_of(report)} if self._confirms else set()
-        self._values_with_hits.update(value for value, _, answer, *_ in _rows_of(report) if answer == PRESENT or not self._confirms)
+        self._values_with_hits.update(row[0] for row in _rows_of(report) if row[2] == PRESENT or not self._confirms)
         self._counts.update(
             files=1,
             present=PRESENT in answers,
@@ -369,7 +369,7 @@ def _has_no_filter(report: ProbeReport, each: InconclusiveRowGroups) -> bool:
 def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
     """Return the fields of each hit: of many, objects would cost more than the rest of the work."""
     hits = report.hits
-    return hits.rows() if isinstance(hits, LongSequence) else map(astuple, hits)
+    return hits.rows() if isinstance(hits, LongSequence) else (tuple(vars(hit).values()) for hit in hits)
 
 
 def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:

@@ -322,7 +322,7 @@ class ParquetFile:
             return with_checked_sizes(decrypted_pages.as_pages(), self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
-        return self.footer.chunk_meta(row_group, column.index).is_encrypted
+        return self.footer.index is None and self.footer.chunk_meta(row_group, column.index).is_encrypted
 
     def has_key(self, row_group: int, column: Column | int) -> bool:
         """Return whether a chunk is encrypted and its key is present."""

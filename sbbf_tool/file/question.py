@@ -290,10 +290,11 @@ class _Row:
 
             # Sorting objects would take three times as long, and ten times the memory.
             numbers, row = np.frombuffer(keys, keys.typecode), np.frombuffer(hashes, np.uint64)
-            places = np.argsort(numbers, kind="stable")
-            numbers[:], row[:] = numbers[places], row[places]
-            owned = places if isinstance(owners, range) else np.frombuffer(owners, np.uint64)[places]
-            return HashRow(hashes, array("I", owned.astype(np.uint32).tobytes()), keys, self._special)
+            places = np.argsort(numbers, kind="stable").astype(np.uint32)
+            for each in (numbers, row):
+                each[:] = each[places]
+            owned = places if isinstance(owners, range) else np.frombuffer(owners, np.uint64)[places].astype(np.uint32)
+            return HashRow(hashes, owned.data, keys, self._special)
         ordered = [place for place, key in enumerate(keys) if key is not None] if None in keys else range(len(keys))
         if len(ordered) < len(keys) or not all(map(le, keys, islice(keys, 1, None))):
             order = [*sorted(ordered, key=keys.__getitem__), *(place for place, key in enumerate(keys) if key is None)]

@@ -71,11 +71,11 @@ class FooterStructs:
 
     def column_chunk(self, row_group: int, column: int) -> ColumnChunk:
         """Return the struct of a column chunk."""
-        if self._parsed is not None:
-            return self._parsed[row_group].columns[column]
-        assert self.index is not None
         chunk = self._chunks.get((row_group, column))
         if chunk is None:
+            if self._parsed is not None:
+                return self._parsed[row_group].columns[column]
+            assert self.index is not None
             if len(self._chunks) >= max(_FEW_CHUNKS, self.index.num_chunks // LEAST_SHARE):
                 self._parsed = parse_struct(FileMetaData, self.raw).row_groups
                 self._chunks.clear()
