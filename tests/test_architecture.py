@@ -38,7 +38,7 @@ BUDGETS = {
     "encryption": 820,
     "storage": 5_770,
     "reports": 900,
-    "file": 3_060,
+    "file": 3_090,
     "query_engines": 460,
     "rules": 1_680,
     "writers": 450,
