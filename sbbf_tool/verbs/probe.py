@@ -106,6 +106,7 @@ class Probe(ReadingVerb[ProbeReport]):
 
     def on(self, file: ParquetFile) -> ProbeReport:
         if self.column is None:
+            file.expect_filters(file.footer.columns)  # those of all columns concurrently
             return _merge(file, self.values, [self._report(file, [each]) for each in _list_conditions(file, self.values)])
         also = [_find_condition(file, *condition) for condition in self.also]
         return self._report(file, [_find_condition(file, self.column, self.values, self.compares), *also])
@@ -120,19 +121,8 @@ class Probe(ReadingVerb[ProbeReport]):
             numbers = each.narrow(file, numbers, unreadable, dialect=draft, filters_only=self.filters_only)
         numbers, about = tuple(numbers), first.about
         rows: Sequence[RowMatch] = ()
-        hits: Sequence[Hit]
-        inconclusive: tuple[InconclusiveRowGroups, ...]
-        queried: Sequence[QueriedValue]
-        if isinstance(about, MissingColumn):
-            name, type_name = about.name, None
-            texts = [(_text_of(value), about.answer(value)) for value in first.values]
-            queried = tuple(QueriedValue(text, answer, about.reason) for text, answer in texts) if len(texts) <= MANY_VALUES else ()
-            may_be = ((at, text) for at, (text, answer) in enumerate(texts) if answer == MAYBE and numbers)
-            hits = tuple(Hit(text, numbers, MAYBE, about.reason, position=at) for at, text in may_be)
-            inconclusive = () if about.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, about.reason),)
-        else:
-            name, type_name, queried = about.column.name, about.column.type_name, about.queried if self.compares is None else ()
-            answers = [first.answers[number] for number in numbers]
+        if not isinstance(about, MissingColumn):
+            answers, queried = [first.answers[number] for number in numbers], about.queried if self.compares is None else ()
             if self.confirm or self.rows:
                 hits, inconclusive, rows = _confirm(file, about, answers, also, unreadable, with_rows=self.rows)
             else:
@@ -141,12 +131,18 @@ class Probe(ReadingVerb[ProbeReport]):
                 hits = (*hits, *(Hit(_text_of(value), numbers, CANNOT_SAY, _OTHER_TYPE) for value in first.others))
             elif first.others and numbers:
                 inconclusive = (InconclusiveRowGroups(numbers, CANNOT_SAY, _OTHER_TYPE),)
+        else:
+            texts = [(_text_of(value), about.answer(value)) for value in first.values]
+            queried = tuple(QueriedValue(text, answer, about.reason) for text, answer in texts) if len(texts) <= MANY_VALUES else ()
+            may_be = ((at, text) for at, (text, answer) in enumerate(texts) if answer == MAYBE and numbers)
+            hits = tuple(Hit(text, numbers, MAYBE, about.reason, position=at) for at, text in may_be)
+            inconclusive = () if about.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, about.reason),)
         questions = [each.about for each in conditions if not isinstance(each.about, MissingColumn)]
         notes = (literal.note for each in questions for literal in each.row.special.values() if literal.note is not None)
         return ProbeReport(
             file=file.name,
-            column=name,
-            type=type_name,
+            column=about.name if isinstance(about, MissingColumn) else about.column.name,
+            type=None if isinstance(about, MissingColumn) else about.column.type_name,
             num_values=len(first.values),
             row_groups=file.footer.num_row_groups,
             hits=hits,
@@ -396,7 +392,8 @@ def _keep_rows(
         answer = CANNOT_SAY if possible.any() else ABSENT
         verdicts = [RowGroupAnswer(number, answer, reason)] * len(rest.verdicts)
         rest = replace(rest, answers=BulkAnswer(b"", answer, reason), verdicts=verdicts)
-    kept = (ValueRows(at, array("Q", filter(certain.__getitem__, rows))) for at, rows in found)
+    places = ((at, np.asarray(rows, np.int64)) for at, rows in found)
+    kept = (ValueRows(at, array("Q", rows[certain[rows]].tobytes())) for at, rows in places)
     return [each for each in kept if each.rows], rest
 
 

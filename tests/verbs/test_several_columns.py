@@ -16,6 +16,7 @@ import pytest
 
 from sbbf_tool import Probe, UsageError, add_filters, probe, run
 from sbbf_tool.cli import main
+from support.http_site import running
 from support.tables import each
 
 RANDOM = random.Random(41)
@@ -232,3 +233,13 @@ def test_every_column_of_a_table(tmp_path: Path) -> None:
         for key in ("1", "2", "9")
     }
     assert {key: sorted(columns) for key, columns in hits.items()} == {"1": ["day", "id"], "2": ["id", "note"], "9": []}
+
+
+def test_filters_of_all_columns_are_fetched_concurrently(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({f"c{at}": [RANDOM.randint(0, 10**9) for _ in range(4000)] for at in range(20)}), path, row_group_size=1000)
+    add_filters(path, [f"c{at}" for at in range(20)], in_place=True)
+    with running() as site:
+        report = probe(site.put("a.parquet", path.read_bytes()), None, "123456789")
+        assert (report.requests, len(report.hits)) == (len(site.requests), 0)
+        assert report.requests < 8
