@@ -14,7 +14,6 @@ import numpy as np
 
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS
 from sbbf_tool.parquet.notation import MAYBE
-from sbbf_tool.parquet.pages import is_dictionary_encoded
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
 
 if TYPE_CHECKING:
@@ -90,6 +89,10 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
         file.footer.ensure_type(row_group, column)
         if not may_be_plain(column, pages.meta) or (not column.max_repetition and pages.meta.num_values != file.footer.num_rows(row_group)):
             raise NotPlainError
+        meta = file.footer.chunk_meta(row_group, column.index)
+        start, end = meta.page_range
+        first = meta.first_data_page if meta.is_dictionary_encoded else None
+        file.source.prefetch([(start, (first or end) - start)])
         in_dictionary: dict[int, list[int]] = {}
         for page in PlainChunk(pages.read, column, pages.meta, pages.ensure_size).pages():
             if isinstance(page, PlainPage):
@@ -105,8 +108,10 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
                         in_dictionary.setdefault(entry, []).append(at)
                 is_sought = np.zeros(len(page), np.bool_)
                 is_sought[list(in_dictionary)] = True
-                if not found and is_dictionary_encoded(pages.meta):
-                    return
+                if first is not None:
+                    if not found:
+                        return
+                    file.source.prefetch([(first, end - first)])
             elif in_dictionary:
                 rows, indices = page()
                 places = np.flatnonzero(is_sought[indices])

@@ -75,11 +75,15 @@ def expect_filters(file: ParquetFile, question: Question, by_row_group: Mapping[
 
 
 def _likely_blocks(file: ParquetFile, column: Column, row_groups: Sequence[tuple[int, memoryview]]) -> Iterator[tuple[int, int]]:
-    """Predict the blocks to read from the recorded lengths of the filters, so that most probes need one round trip."""
+    """Predict the ranges to read from the recorded lengths of the filters, so that most probes need one round trip."""
     for row_group, hashes in row_groups:
-        place = file.footer.filter_place(row_group, column.index) if len(hashes) <= _MANY_HASHES else None
-        num_bytes = 1 << max(0, (place.length or 0).bit_length() - 1) if place else 0
-        if place and place.length and num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
+        place = file.footer.filter_place(row_group, column.index)
+        if place is None or place.length is None or place.length <= 0:
+            continue
+        num_bytes = 1 << place.length.bit_length() - 1
+        if len(hashes) > _MANY_HASHES:
+            yield place.offset, place.length
+        elif num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
             start = place.offset + place.length - num_bytes
             yield from ((start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES) for h in hashes)
 

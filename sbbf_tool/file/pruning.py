@@ -163,11 +163,12 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question, candida
     from sbbf_tool.parquet.plain_pages import PlainChunk
 
     column = question.column
-    is_complete = file.footer.chunk_meta(row_group, column.index).is_dictionary_encoded
-    if not is_complete or doubt_of_chunk(file, row_group, column, question.values):
+    meta = file.footer.chunk_meta(row_group, column.index)
+    if not meta.is_dictionary_encoded or doubt_of_chunk(file, row_group, column, question.values):
         return None
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
-        pages = file.pages(row_group, column)
+        pages, start = file.pages(row_group, column), meta.page_range[0]
+        file.source.prefetch([(start, (meta.first_data_page or start) - start)])
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
         if page is None:
             return BulkAnswer(answer=CANNOT_SAY, reason="its dictionary page is very large, or has an unsupported codec")
