@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -53,5 +54,15 @@ class Fix:
 
 Parameter: TypeAlias = str | float | bool | tuple[str, ...]
 """Value of a parameter of a fix."""
+
+
+def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> str:
+    """Return the hint for an unknown name: the first names that begin with it or are similar; without one, `otherwise` or all names."""
+    from difflib import get_close_matches
+
+    names = list(names)
+    near = [each for each in names if name and each.casefold().startswith(name.casefold())] or get_close_matches(name, names)
+    return f"did you mean {', '.join(near[:3])}?" if near else otherwise or f"choose from {', '.join(names)}"
+
 
 ELSEWHERE = "write the result to another file"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import suggest
 from sbbf_tool.storage.system_calls import HAS_USERS, READ, user_id
 
 _MOST_BYTES = 16 << 20
@@ -21,8 +22,6 @@ _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
 _IGNORE = "--no-config ignores it"
 FILTERS = "filters"
 _TAKE_FILTERS = ("apply", "check")
-LIKENESS = 0.7
-"""Least similarity, from 0 to 1, of a name to one that is suggested instead."""
 
 
 class Config(NamedTuple):
@@ -50,7 +49,7 @@ class Level(NamedTuple):
 def read_config(path: str, command: Sequence[Level]) -> Config:
     """Read the settings of a command from the file that --config names. Raises UsageError, also if there are none."""
     text, _ = _read(path, is_named=True)
-    config = _config(path, text, command)
+    config = _config(path, text, command, whole=os.path.basename(path) == _OWN_NAME)
     if config is None:
         raise UsageError(f"the file has no table {_place(path, command)}", file=path)
     return config
@@ -87,11 +86,7 @@ def ensure_among(keys: Iterable[str], choices: Iterable[str], path: str, place: 
     """Raise UsageError if a key is not one of the choices."""
     for key in keys:
         if key not in choices:
-            from difflib import get_close_matches
-
-            near = get_close_matches(key, list(choices), n=3, cutoff=LIKENESS)
-            hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(choices)}"
-            raise UsageError(f"unknown setting {key!r}", file=path, place=place, hint=hint)
+            raise UsageError(f"unknown setting {key!r}", file=path, place=place, hint=suggest(key, choices))
 
 
 def _places() -> Iterator[str]:

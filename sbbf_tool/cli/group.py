@@ -14,6 +14,7 @@ from sbbf_tool.cli.options import name_of, settable_options
 from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load_each, named
+from sbbf_tool.hints import suggest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -97,10 +98,7 @@ class CommandsByName(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if not ctx.resilient_parsing and args and not args[0].startswith("-") and args[0] not in self._own and args[0] not in self.entries:
-            from difflib import get_close_matches
-
-            near = get_close_matches(args[0], self.entries, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"the commands here and of installed extensions are {', '.join(self.entries)}"
+            hint = suggest(args[0], self.entries, f"the commands here and of installed extensions are {', '.join(self.entries)}")
             hint = f"no installed extension has it; {hint}" if self._takes_extensions else hint
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -18,7 +18,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.render import SCHEMA_VERSION
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
-from sbbf_tool.hints import Fix
+from sbbf_tool.hints import Fix, suggest
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -101,10 +101,8 @@ def command(name: str | None) -> None:
         click.echo("\n".join(f"sbbf.{name}" for name in documents()))
         return
     if name.removeprefix("sbbf.") not in documents():
-        from difflib import get_close_matches
-
-        near = get_close_matches(name.removeprefix("sbbf."), documents(), n=1)
-        raise UsageError(f"there is no document {name!r}; " + (f"did you mean sbbf.{near[0]}?" if near else "sbbf schema lists them"))
+        hint = suggest(name.removeprefix("sbbf."), documents(), "sbbf schema lists them")
+        raise UsageError(f"there is no document {name!r}", hint=hint)
     click.echo(json.dumps(build_schema(name.removeprefix("sbbf.")), indent=2))
 
 

@@ -14,13 +14,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import unquote
 from uuid import UUID
 
 from sbbf_tool.errors import ErrorPlace, UsageError
+from sbbf_tool.hints import suggest
 from sbbf_tool.parquet import iso8601
 from sbbf_tool.predicates import AnyOf, Comparison, Expression, IsNull, Not, Parser, Token
 
@@ -232,9 +232,8 @@ def _value(values: Mapping[str, str | _Any | None], column: str) -> str | _Any |
     try:
         return values[column]
     except KeyError:
-        near = get_close_matches(column, values, n=1)
         there = f"there are {', '.join(values)}" if values else "the path has no column=value folder"
-        raise UsageError(f"no partition column {column!r}", hint=f"did you mean {near[0]}?" if near else there) from None
+        raise UsageError(f"no partition column {column!r}", hint=suggest(column, values, there)) from None
 
 
 def _not(truth: _Truth) -> _Truth:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
+from sbbf_tool.hints import suggest
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, FileMetaData, SchemaElement, Type
 from sbbf_tool.parquet.logical import AS_STORED, Logical, Reading, contradiction_of, doubt_of, logical_of, readings_of
 
@@ -133,12 +134,8 @@ def ensure_leaf(name: str, below: Sequence[str]) -> None:
 
 def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     """Return the error for a name that a file or table does not have, with similar names or with those that it has."""
-    from difflib import get_close_matches
-
-    near = [candidate for candidate in names if candidate.casefold() == name.casefold()] or get_close_matches(name, names, n=3)
     hint = f"the columns of the {owner} are {some_of(names)}" if names else f"the {owner} has no columns"
-    hint = f"did you mean {some_of(near)}?" if near else hint
-    return NoColumnError(f"there is no column {name!r}", hint=hint)
+    return NoColumnError(f"there is no column {name!r}", hint=suggest(name, names, hint))
 
 
 def some_of(names: Sequence[str]) -> str:

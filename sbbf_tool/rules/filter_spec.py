@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -25,6 +24,7 @@ from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import Predicate, parse_predicate
 from sbbf_tool.file.table_file import FileName, TableFile
+from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_size
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import ChunkKey
@@ -228,8 +228,7 @@ def parse_specs(tables: object, path: str, place: str, *, is_named: bool = True)
 def _parse_table(table: Mapping[str, Any], folder: str) -> FilterSpec:
     for key in table:
         if key not in _KEYS:
-            near = get_close_matches(key.replace("-", "_"), _KEYS, n=1)
-            raise UsageError(f"unknown key {key!r}", hint=f"did you mean {near[0]}?" if near else f"the keys are {', '.join(_KEYS)}")
+            raise UsageError(f"unknown key {key!r}", hint=suggest(key, _KEYS))
     for key in _REQUIRED:
         if key not in table:
             raise UsageError(f"key {key!r} is missing")

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import IntEnum
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.hints import Fix
+from sbbf_tool.hints import Fix, suggest
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts
@@ -146,9 +145,7 @@ def ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str) -> None:
     """Raise UsageError if a name is not valid."""
     for name in names:
         if name not in valid:
-            near = get_close_matches(name, valid, n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"choose from {', '.join(valid)}"
-            raise UsageError(f"unknown {noun} {name!r}", hint=hint)
+            raise UsageError(f"unknown {noun} {name!r}", hint=suggest(name, valid))
 
 
 def why_not_selected(name: str, group: str, reads: Reads, select: Collection[str], ignore: Collection[str], quick: bool) -> str | None:

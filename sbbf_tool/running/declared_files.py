@@ -12,6 +12,7 @@ from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
 from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table
+from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import Table, find_table
 from sbbf_tool.storage.globs import has_wildcard, literal_base
@@ -79,7 +80,7 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]
 
 def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:
     """Return the tables that are declared by their own names, in the folders and globs of a run."""
-    bases = [_as_folder(literal_base(name if is_url(name) else os.path.abspath(name), "")) for name in names]
+    bases = folders_of(names)
     declared = dict.fromkeys(_name_of(declaration, path) for declaration in declarations for path in declaration.paths)
     places = {name: _as_folder(name) for name in declared if not is_table_name(name)}
     below = [name for name, place in places.items() if any(place.startswith(base) and place != base for base in bases)]
@@ -128,7 +129,7 @@ def select_declared_files(
     of_files: PathPredicate = DeclaredPaths(where, filters)
     if inner:
         of_files = LivePaths(of_files, {f"{table.location}/": frozenset() for table in inner})
-    selections = [DeclaredFiles(Selection(_outermost(paths) if is_complete else paths, of_files), filters)] if paths else []
+    selections = [DeclaredFiles(Selection(paths, of_files), filters)] if paths else []
     if not selections and not tables:
         raise no_declared_file() if is_complete else no_declared_file("no filters are declared for these names")
     return selections + tables
@@ -168,16 +169,6 @@ def _name_of(declaration: FilterSpec, path: str) -> str:
     relative = base if is_url(base) else os.path.relpath(base)
     # A relative path still names no table in a catalog.
     return base if relative.startswith("..") or is_table_name(relative) else relative
-
-
-def _outermost(names: Iterable[str]) -> list[str]:
-    """Return the names that are not below another one."""
-    places = {name: _as_folder(name) for name in names}
-    chosen: list[str] = []
-    for name in sorted(places, key=places.__getitem__):
-        if not any(places[name].startswith(places[above]) for above in chosen):
-            chosen.append(name)
-    return chosen
 
 
 def _as_folder(name: str) -> str:

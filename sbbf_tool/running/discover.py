@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.rows import HUDI_LOG, LINK, OTHER_NAME, SKIPPED, UNFINISHED, ListedFile, Row
-from sbbf_tool.storage.places import entries, is_url, size_and_etag
+from sbbf_tool.storage.globs import literal_base
+from sbbf_tool.storage.places import absolute, entries, is_url, size_and_etag
 
 if TYPE_CHECKING:
     from sbbf_tool.file.partitions import PathPredicate
@@ -35,11 +37,13 @@ def discover(names: Iterable[str], where: PathPredicate | None = None, *, links:
     """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
     Links to folders are not followed but listed as skipped; links to files are followed. Runs that change files set `links`: links to files
-    and files with unusual names are then skipped too, which `is_unfinished` files always are.
-    Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path does
-    not have).
+    and files with unusual names are then skipped too, which `is_unfinished` files always are. A file that several names mean is listed
+    once, unless an iterator yields them. Raises UnreadableError (a name that means no file) and UsageError (a partition column that a path
+    does not have).
     """
-    for name in as_iterable(names):
+    names = as_iterable(names)
+    listed: set[str] | None = None if isinstance(names, Iterator) or not _overlap(names) else set()
+    for name in names:
         for entry in entries(os.fsdecode(name)):
             if entry.is_folder or (links and entry.is_link):
                 yield ListedFile(entry.path, skipped=LINK)
@@ -47,8 +51,20 @@ def discover(names: Iterable[str], where: PathPredicate | None = None, *, links:
                 continue
             elif reason := _why_skipped(entry, links):
                 yield ListedFile(entry.path, skipped=reason)
-            else:
+            elif listed is None or (path := absolute(entry.path)) not in listed:
+                if listed is not None:
+                    listed.add(path)
                 yield list_file(entry.path) if entry.bytes is None else ListedFile(entry.path, entry.bytes, etag=entry.etag)
+
+
+def folders_of(names: Iterable[str]) -> list[str]:
+    """Return for each name the folder or file, with a slash, in which all of its files are."""
+    return [literal_base(absolute(name), "").rstrip("/") + "/" for name in names]
+
+
+def _overlap(names: Iterable[str]) -> bool:
+    """Return whether a file may have several of these names; other listings need not be kept."""
+    return any(inner.startswith(outer) for outer, inner in pairwise(sorted(folders_of(map(os.fsdecode, names)))))
 
 
 def _why_skipped(entry: Entry, links: bool) -> str | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TypeVar
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
+from sbbf_tool.hints import suggest
 from sbbf_tool.spark.views import Chunks, Findings, RowView
 
 FILES_PER_TASK = 1000
@@ -81,10 +81,7 @@ class Options:
         self._values: dict[str, str] = {}
         for name, value in options.items():
             if _key(name) not in names:
-                near = get_close_matches(_key(name), names, n=1)
-                raise UsageError(
-                    f"unknown option {name!r}", hint=f"did you mean {names[near[0]]}?" if near else f"the options are {', '.join(known)}"
-                )
+                raise UsageError(f"unknown option {name!r}", hint=suggest(name, known, f"the options are {', '.join(known)}"))
             self._values[names[_key(name)]] = str(value)
 
     def names(self) -> tuple[str, ...]:

@@ -92,9 +92,10 @@ class TestAddAndRemove:
 
 
 class TestTheDoor:
-    def test_a_command_that_is_not_there(self, capfd):
-        assert run(["inspct"]) == 2
-        assert "did you mean inspect?" in one_error(capfd)
+    @each("name, near", [("inspct", "inspect"), ("verfy", "verify"), ("add", "add-filter"), ("re", "remove-filter, repair, resize")])
+    def test_a_command_that_is_not_there(self, name, near, capfd):
+        assert run([name]) == 2
+        assert f"did you mean {near}?" in one_error(capfd)
 
     def test_debug_shows_where_an_error_came_from(self, tmp_path, capfd):
         for arguments in (["--debug", "inspect", str(tmp_path / "none")], ["inspect", "--debug", str(tmp_path / "none")]):

@@ -47,6 +47,7 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
         ["events.parquet", "-c", "user_id", "--append"],
         ["-c", "user_id", "--", "-x.parquet"],
         ["lake", "-c", "id"],
+        ["./lake/*0.parquet", "lake", "lake/part-00000.parquet", "-c", "id"],
         ["lake", "-c", "id", "--jobs", "2"],
         ["lake/*.parquet", "-c", "id", "-c", "name"],
         ["--files-from", "names.txt", "-c", "id"],

@@ -57,7 +57,7 @@ def test_where_selects_partitions(tmp_path: Path):
         ({"paths": "a"}, "key 'columns' is missing"),
         ({"columns": "a"}, "key 'paths' is missing"),
         ({"paths": "a", "columns": "id", "max-bytes": 64}, "unknown key 'max-bytes'; did you mean max_bytes?"),
-        ({"paths": "a", "columns": "id", "color": 1}, "unknown key 'color'; the keys are paths, columns, fpp"),
+        ({"paths": "a", "columns": "id", "color": 1}, "unknown key 'color'; choose from paths, columns, fpp"),
         ({"paths": [], "columns": "id"}, r"paths must be a path or glob, or a list of them, not \[\]"),
         ({"paths": "a", "columns": [1]}, r"columns must be a column or a list of columns, not \[1\]"),
         ({"paths": "a", "columns": "id", "fpp": "low"}, "fpp must be a number, not 'low'"),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.data_types import DataField, DataType, parse_fields
+from sbbf_tool.hints import suggest
 from sbbf_tool.records import optional, parse_object, required, strings
 
 
@@ -86,11 +86,8 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, DataF
     if field is not None:
         raise UsageError(f"column {field.name} is {field.type}, not a map, so it has no entry {indexed.key!r}")
     names = [field.name for field in schema.fields]
-    near = get_close_matches(indexed.column, names, n=3)
-    hint = (
-        f"did you mean {', '.join(near)}?" if near else f"the columns of the table are {', '.join(names[:8])}{', ...' if names[8:] else ''}"
-    )
-    raise UsageError(f"there is no column {indexed.column!r}", hint=hint)
+    hint = f"the columns of the table are {', '.join(names[:8])}{', ...' if names[8:] else ''}"
+    raise UsageError(f"there is no column {indexed.column!r}", hint=suggest(indexed.column, names, hint))
 
 
 def parse_table_schema(data: bytes) -> TableSchema:
