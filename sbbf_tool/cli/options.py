@@ -108,6 +108,7 @@ _ABOUT = {
     "--keys": About(KEYS, COMMAND_LINE, FILE),  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
     "--files-from": About(MANY_FILES, READING, FILE),
     "--as-files": About(MANY_FILES),
+    "--all-versions": About(MANY_FILES),
     "--table": About(MANY_FILES),
     "--where": About(MANY_FILES),
     "--state": About(MANY_FILES, COMMAND_LINE, FILE),

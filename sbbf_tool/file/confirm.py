@@ -6,12 +6,13 @@ Of dictionary and PLAIN pages, hashes select the values to compare, and levels a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS
 from sbbf_tool.parquet.notation import MAYBE
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.file.pruning import RowGroupAnswers
     from sbbf_tool.file.question import Question
+    from sbbf_tool.file.table_file import Deletes
     from sbbf_tool.parquet.values import PlainValues
 
 
@@ -50,6 +52,34 @@ def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers)
         with suppress(NotPlainError):
             return _collect(_search_pages(file, question, answers.row_group))
     return _collect(_search_values(file, question, answers.row_group, alone))
+
+
+def drop_deleted(
+    found: Mapping[int, list[ValueRows]], first_rows: Sequence[int], deletes: Iterable[Deletes], unreadable: list[str]
+) -> tuple[dict[int, list[ValueRows]], str | None]:
+    """Leave out the rows that a table has deleted. `first_rows` has the number in the file of the first row of each row group.
+
+    Also return why other rows may be deleted too; None if they are not. Deletes that cannot be read are added to `unreadable`.
+    """
+    numbers = [first_rows[number] + np.asarray(value.rows, np.int64) for number, values in found.items() for value in values]
+    rows, reason = np.unique(np.concatenate([*numbers, np.zeros(0, np.int64)])), None
+    for each in deletes:
+        if not len(rows):
+            break
+        try:
+            rows = rows[~each.among(rows)]
+        except UnreadableError as error:
+            unreadable.append(str(error))
+            reason = f"the deleted rows are unreadable: {error.message}"
+        except RefusedError as error:
+            reason = error.message
+
+    def keep(row_group: int, value: ValueRows) -> ValueRows:
+        numbers = np.asarray(value.rows, np.int64)
+        return value._replace(rows=array("Q", numbers[np.isin(first_rows[row_group] + numbers, rows)].tobytes()))
+
+    kept = {number: [new for value in values if (new := keep(number, value)).rows] for number, values in found.items()}
+    return kept, reason if len(rows) else None
 
 
 def _collect(found: Iterator[tuple[int, NDArray[np.int64]]]) -> list[ValueRows]:
