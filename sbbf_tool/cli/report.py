@@ -147,6 +147,9 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
             outcomes.unchanged += row.is_unchanged
             named_columns.add(row)
             error = raw_row.error if is_single else None
+            if isinstance(error, NothingToDoError) and work.given.edit is not None and work.given.edit.output is None:
+                render.note(f"sbbf: {error}")
+                error = None
             if error is None:
                 before = Counter(view.total) if view.commits is not None else view.total
                 code_of_row = _count(row, view, outcomes, work, is_single=is_single)
