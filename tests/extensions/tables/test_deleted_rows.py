@@ -6,7 +6,6 @@ import json
 import os
 import random
 import struct
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -37,7 +36,15 @@ from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Unknown, Vect
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex
-from support.delta_logs import add, inline_vector, metadata, protocol, remove, write_version
+from support.delta_logs import (
+    add,
+    inline_vector,
+    metadata,
+    protocol,
+    vector_file,
+    write_table_with_vector,
+    write_version,
+)
 from support.delta_tables import copy_table, make_table, rows_of
 from support.ducklakes import SmallLake
 from support.present import count_present
@@ -53,15 +60,6 @@ def outcome(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, st
 
 
 # Roaring bitmaps
-
-
-def vector(rows: list[int]) -> bytes:
-    return struct.pack("<I", 1681511377) + BitMap64(rows).serialize()
-
-
-def vector_file(rows: list[int]) -> bytes:
-    data = vector(rows)
-    return len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
 
 
 def draw_rows(seed: int) -> list[int]:
@@ -146,29 +144,10 @@ def test_a_damaged_position_delete_file_is_unreadable(tmp_path, columns, message
 # Delta
 
 
-def with_vector(path: Path, kind: str, rows: list[int]) -> None:
-    """Make a table of 40 rows in one file, and delete rows from it by a deletion vector."""
-    data = pa.table({"id": pa.array(range(40), pa.int64())})
-    path.mkdir(parents=True)
-    pq.write_table(data, path / "a.parquet", row_group_size=16)
-    file = {"size": (path / "a.parquet").stat().st_size}
-    descriptor = inline_vector(rows)
-    if kind != "i":
-        name = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
-        folder = path / "ab" if kind == "u" else path / "other place"
-        folder.mkdir()
-        (folder / name).write_bytes(b"\1" * 7 + vector_file(rows))
-        # The name is the example of PROTOCOL.md.
-        text = "ab^-aqEH.-t@S}K{vb[*k^" if kind == "u" else f"file://{path}/other%20place/{name}"
-        descriptor = {"storageType": kind, "pathOrInlineDv": text, "offset": 7, "sizeInBytes": len(vector(rows)), "cardinality": len(rows)}
-    write_version(path, 0, protocol(features=["deletionVectors"]), metadata(), add("a.parquet", **file))
-    write_version(path, 1, remove("a.parquet"), add("a.parquet", deletionVector=descriptor, **file))
-
-
 @each("kind", ["i", "u", "p"])
 def test_rows_that_a_delta_table_has_deleted(tmp_path, capsys, kind):
     path = tmp_path / "t"
-    with_vector(path, kind, [3, 17, 18, 39])
+    write_table_with_vector(path, kind, [3, 17, 18, 39])
     theirs = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute("select id from t order by id").read_all()
     assert count_present(path, list(range(45))) == dict.fromkeys(pa.table(theirs)["id"].to_pylist(), 1)
     assert count_present(path, list(range(45)), all_versions=True) == dict.fromkeys(range(40), 1)
@@ -184,6 +163,18 @@ def test_rows_that_a_delta_table_has_deleted(tmp_path, capsys, kind):
     assert outcome(capsys, "probe", path, "id", 17, "--confirm", "--all-versions", "--names")[:1] == (0,)
 
 
+def test_deletes_are_sent_to_processes(tmp_path):
+    """More files than this process works on by itself."""
+    files = [f"{number}.parquet" for number in range(60)]
+    for number, name in enumerate(files):
+        (tmp_path / "t").mkdir(exist_ok=True)
+        pq.write_table(pa.table({"id": range(10 * number, 10 * number + 10)}), tmp_path / "t" / name)
+    actions = [add(name, deletionVector=inline_vector([1, 8])) for name in files]
+    write_version(tmp_path / "t", 0, protocol(features=["deletionVectors"]), metadata(), *actions)
+    expected = [number for number in range(600) if number % 10 not in (1, 8)]
+    assert count_present(tmp_path / "t", range(600), jobs=2) == dict.fromkeys(expected, 1)
+
+
 @each(
     "change, message, code",
     [
@@ -197,7 +188,7 @@ def test_rows_that_a_delta_table_has_deleted(tmp_path, capsys, kind):
 )
 def test_a_deletion_vector_that_cannot_be_read(tmp_path, capsys, change, message, code):
     path = tmp_path / "t"
-    with_vector(path, "i", [3, 17])
+    write_table_with_vector(path, "i", [3, 17])
     log = path / "_delta_log" / "00000000000000000001.json"
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     change(next(action["add"]["deletionVector"] for action in actions if "add" in action))
