@@ -50,7 +50,7 @@ BUDGETS = {
     "cli": 6_310,
     "avro": 380,
     "paimon": 5_390,
-    "tables": 4_555,
+    "tables": 4_535,
     "report": 2_100,
     "conformance": 1_960,
     "engine_runs": 1_480,

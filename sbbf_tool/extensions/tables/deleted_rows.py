@@ -36,34 +36,30 @@ _LARGEST_ARRAY = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class VectorFile:
-    """A deletion vector in a file: its length in four bytes, the vector, and its CRC-32."""
+class Vector:
+    """A deletion vector: its bytes, or a file that has at this offset its length in four bytes, the vector, and its CRC-32."""
 
-    path: str
-    offset: int
     count: int
     """Number of deleted rows that the table records."""
+    path: str | None = None
+    offset: int = 0
+    data: bytes = b""
 
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        with places.open_source(self.path) as source:
+        try:
+            return _find_in_vector(self.data if self.path is None else self._read(self.path), self.count, rows)
+        except (ValueError, IndexError):
+            raise UnreadableError("the deletion vector is damaged", file=self.path) from None
+
+    def _read(self, path: str) -> bytes:
+        with places.open_source(path) as source:
             length = int.from_bytes(source.read(self.offset, 4), "big")
             if length > _MAX_VECTOR:
                 raise UnreadableError(f"the deletion vector states {length:,} bytes", file=source.name)
             data = source.read(self.offset + 4, length + 4)
-            if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
-                raise UnreadableError("the bytes of the deletion vector do not have its checksum", file=source.name)
-            return find_in_vector(data[:-4], self.count, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class InlineVector:
-    """A deletion vector in the metadata of the table."""
-
-    data: bytes
-    count: int
-
-    def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return find_in_vector(self.data, self.count, rows)
+        if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
+            raise UnreadableError("the bytes of the deletion vector do not have its checksum", file=source.name)
+        return data[:-4]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +103,11 @@ class Unknown:
         raise RefusedError(self.reason)
 
 
-def find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which of these row numbers, which ascend, a deletion vector of `count` rows has. Raises UnreadableError if it is damaged.
+def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of these row numbers, which ascend, a deletion vector of `count` rows has. Raises ValueError and IndexError.
 
     No container is expanded: a few bytes may state billions of rows.
     """
-    try:
-        return _find_in_vector(data, count, rows)
-    except (ValueError, IndexError):
-        raise UnreadableError("the deletion vector is damaged") from None
-
-
-def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     at = total = 0
 
     def take(kind: str, number: int = 1) -> NDArray[Any]:

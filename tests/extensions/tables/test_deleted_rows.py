@@ -32,7 +32,7 @@ from sbbf_tool import Probe
 from sbbf_tool import run as run_verb
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Unknown, VectorFile, find_in_vector
+from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Unknown, Vector
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex
@@ -82,7 +82,7 @@ def test_a_vector_has_the_rows_that_pyroaring_put_in(seed, with_runs):
         bitmap.run_optimize()
     data = struct.pack("<I", 1681511377) + bitmap.serialize()
     near = np.unique(np.clip(np.add.outer(np.asarray(rows[:: len(rows) // 500 + 1]), [-1, 0, 1, 65_536]).ravel(), 0, None))
-    assert near[find_in_vector(data, len(rows), near)].tolist() == [row for row in near.tolist() if row in bitmap]
+    assert near[Vector(len(rows), data=data).among(near)].tolist() == [row for row in near.tolist() if row in bitmap]
 
 
 def test_a_damaged_vector_is_unreadable_and_needs_no_memory():
@@ -93,27 +93,27 @@ def test_a_damaged_vector_is_unreadable_and_needs_no_memory():
     source = random.Random(4)
     for end in (*range(40), *(source.randrange(len(data)) for _ in range(200))):
         with pytest.raises(UnreadableError, match="damaged"):
-            find_in_vector(data[:end], len(rows), asked)
+            Vector(len(rows), data=data[:end]).among(asked)
     for _ in range(2000):
         changed = bytearray(data)
         changed[source.randrange(len(data))] = source.randrange(256)
         with suppress(UnreadableError):
-            assert len(find_in_vector(bytes(changed), len(rows), asked)) == 100
+            assert len(Vector(len(rows), data=bytes(changed)).among(asked)) == 100
     for count in (0, len(rows) + 1):
         with pytest.raises(UnreadableError):
-            find_in_vector(data, count, asked)
+            Vector(count, data=data).among(asked)
     # 2**32 containers are stated in a few bytes, and each would be a run of 65,536 rows.
     with pytest.raises(UnreadableError):
-        find_in_vector(struct.pack("<IqIII", 1681511377, 1, 0, 12346, (1 << 32) - 1), 1, asked)
+        Vector(1, data=struct.pack("<IqIII", 1681511377, 1, 0, 12346, (1 << 32) - 1)).among(asked)
     with pytest.raises(UnreadableError):
-        find_in_vector(struct.pack("<Iq", 1681511377, (1 << 62)), 1, asked)
+        Vector(1, data=struct.pack("<Iq", 1681511377, (1 << 62))).among(asked)
 
 
 def test_a_vector_file_states_its_length_and_checksum(tmp_path):
     path, whole = tmp_path / "v.bin", b"\1" + vector_file([1, 5])
     path.write_bytes(whole)
     numbers = np.arange(8)
-    assert numbers[VectorFile(str(path), 1, 2).among(numbers)].tolist() == [1, 5]
+    assert numbers[Vector(2, str(path), 1).among(numbers)].tolist() == [1, 5]
     for damaged, message in (
         (whole[:-1], "outside the file"),
         (whole[:-5] + bytes([whole[-5] ^ 1]) + whole[-4:], "checksum"),
@@ -121,9 +121,9 @@ def test_a_vector_file_states_its_length_and_checksum(tmp_path):
     ):
         path.write_bytes(damaged)
         with pytest.raises(UnreadableError, match=message):
-            VectorFile(str(path), 1, 2).among(numbers)
+            Vector(2, str(path), 1).among(numbers)
     with pytest.raises(UnreadableError, match="outside"):
-        VectorFile(str(path), -9, 2).among(numbers)
+        Vector(2, str(path), -9).among(numbers)
 
 
 @each(
@@ -352,7 +352,7 @@ def test_a_deletion_vector_is_that_of_one_path(hadoop):
     puffin = replace(file, content=1, format="PUFFIN", path="/d/v.puffin", rows=3, record={**file.record, "data_file": fields})
     positions = replace(file, content=1, path="/d/p.parquet")
     index = DeleteIndex([(0, positions), (0, puffin)], {0: ()})
-    assert index.of(0, file) == (VectorFile("/d/v.puffin", 4, 3),)
+    assert index.of(0, file) == (Vector(3, "/d/v.puffin", 4),)
     longer = replace(file, path=f"{file.path}.parquet")
     assert index.of(0, longer) == (PositionFile("/d/p.parquet", longer.path),)
     nameless = replace(puffin, record={**file.record, "data_file": {**fields, "referenced_data_file": None}})

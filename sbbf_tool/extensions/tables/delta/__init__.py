@@ -5,7 +5,6 @@ paths       paths of data files in the log, which are URIs
 schema      the table's schema, and the names of its columns in files
 features    what a table may require of its readers and writers
 segment     which files of a log make up a version
-vectors     deletion vectors of files
 statistics  statistics of a file as JSON, from checkpoints that have them only as columns
 checkpoint  the actions of a checkpoint in Parquet
 snapshot    the state of a table at a version

@@ -96,13 +96,8 @@ class Log:
 
     def references(self, paths: AbstractSet[str], locate: Callable[[str], str]) -> set[str]:
         """Return those of these data files that an action of any retained version names. `locate` converts a path of the log."""
-        present: set[str] = set()
-        for fields in self.all_files():
-            if (data_path := locate(required(fields, "path", str))) in paths:
-                present.add(data_path)
-                if len(present) == len(paths):
-                    break
-        return present
+        names = (locate(required(fields, "path", str)) for fields in (self.all_files() if paths else ()))
+        return {name for name in names if name in paths}
 
     def all_files(self) -> Iterator[Action]:
         """Yield the actions of data files and change files in all retained versions; of checkpoints, as `read_files` has them."""

@@ -19,8 +19,8 @@ from itertools import chain
 from sbbf_tool import log as messages
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
-from sbbf_tool.extensions.tables.delta import features, vectors
-from sbbf_tool.extensions.tables.delta.actions import texts_of
+from sbbf_tool.extensions.tables.delta import features
+from sbbf_tool.extensions.tables.delta.actions import parse_vector, texts_of
 from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.paths import is_absolute, leads_out, locate
 from sbbf_tool.extensions.tables.delta.plan import CommitInfo, build_commit
@@ -69,7 +69,7 @@ class DeltaTable(LakeTable):
             if id(entry.partition) not in partitions:
                 partitions[id(entry.partition)] = _name_partition(metadata, entry.partition)
             reason = reasons.of(entry) if paths[path] == 1 else "the log lists the file more than once"
-            deletes = () if entry.vector is None else (vectors.parse_vector(entry.vector, self.location),)
+            deletes = () if entry.vector is None else (parse_vector(entry.vector, self.location),)
             yield LiveFile(locate(self.location, entry.path), entry.bytes, partitions[id(entry.partition)], reason, deletes=deletes)
 
     def all_files(self) -> tuple[Iterator[LiveFile], AbstractSet[str]]:

@@ -15,7 +15,7 @@ from types import UnionType
 from typing import TypeAlias
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Unknown, VectorFile
+from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Unknown, Vector
 from sbbf_tool.extensions.tables.ducklake.catalog import Connection, Parameter, Row
 from sbbf_tool.extensions.tables.ducklake.name import TableName
 from sbbf_tool.file.table_file import Deletes
@@ -244,7 +244,7 @@ class Catalog:
         rows = self._rows(query, (table.id, snapshot, snapshot), *kinds, limit=MAX_FILES)
         for file, stored_path, is_relative, format, is_encrypted, count in rows:
             path = table.folder + stored_path if is_relative else absolute(stored_path)
-            delete: Deletes = VectorFile(path, 0, count) if (format or "").lower() == "puffin" else PositionFile(path, None)
+            delete: Deletes = Vector(count, path) if (format or "").lower() == "puffin" else PositionFile(path, None)
             if is_encrypted:
                 delete = Unknown("rows may be deleted by a file that is encrypted with a key of the catalog")
             deletes.setdefault(file, []).append(delete)
