@@ -32,7 +32,7 @@ ORDER = (
     "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "running", "spark", "cli",
 )  # fmt: skip
 BUDGETS = {
-    "words": 870,
+    "words": 880,
     "bloom": 1_160,
     "parquet": 4_170,
     "encryption": 820,
@@ -43,11 +43,11 @@ BUDGETS = {
     "rules": 1_680,
     "writers": 450,
     "advice": 800,
-    "editing": 880,
+    "editing": 885,
     "verbs": 3_445,
     "running": 1_995,
     "spark": 1_850,
-    "cli": 6_310,
+    "cli": 6_330,
     "avro": 380,
     "paimon": 5_390,
     "tables": 4_535,

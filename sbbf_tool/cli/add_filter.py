@@ -16,7 +16,7 @@ from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
 from sbbf_tool.numbers import format_count, format_percent
@@ -42,7 +42,7 @@ _COLUMNS = (
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
 @click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")
-@click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
+@click.option("--fpp", type=RATIO, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
 @click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
 @click.option("--max-bytes", type=SIZE, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
 @click.option(

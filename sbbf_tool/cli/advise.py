@@ -14,6 +14,7 @@ from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import limit_complaints
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named
 
@@ -34,7 +35,7 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
 @click.option(
     "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line; -- begins a comment."
 )
-@click.option("--fpp", default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
+@click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @click.option("--engine", "engines", multiple=True, metavar="NAME", help="Give advice for this query engine only (repeat for more).")
 @click.option(
     "--all-types", is_flag=True, help="Also recommend columns whose type is seldom queried by equality, such as floating-point measures."

@@ -14,7 +14,7 @@ from sbbf_tool.cli.formats import Outputs, Run, View
 from sbbf_tool.cli.options import name_of
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.settings import ensure_kind, used_config
-from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 from sbbf_tool.errors import ErrorPlace, UsageError
 
@@ -34,9 +34,9 @@ _OPTIONS = (
         is_flag=True,
         help="Check the filters that the properties of the table and the configuration file declare; run no other rule.",
     ),
-    click.option("--max-fpp", type=float, metavar="RATE", help="Maximum false-positive rate of a filter."),
+    click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
     click.option(
-        "--max-bytes-share", type=float, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
+        "--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
     ),
     click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
     click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size, in bytes, of a column chunk that has a filter."),

@@ -14,6 +14,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isinf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Unpack
 
@@ -255,7 +256,8 @@ def _fpp_warnings(file: ParquetFile, choice: Choice, filters: Mapping[ChunkKey, 
         if spooled_filter.num_bytes == size.largest:
             warning += f", because the size is limited to {spooled_filter.num_bytes:,} bytes"
         elif size.ndv is not None:
-            warning += f", because the size is for {size.ndv:,} distinct values"
+            ndv = spooled_filter.estimated_ndv
+            warning += f", because the size is for {size.ndv:,} distinct values{'' if isinf(ndv) else f', not about {round(ndv):,}'}"
         yield warning
 
 
