@@ -257,7 +257,7 @@ class _ProbeView(View["ProbeReport"]):
         self._values_with_hits: set[str] = set()
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter(files=0)  # an empty one would keep truth values as they are
 
     def prepare(self, report: ProbeReport) -> ProbeReport:
         return report if self.row is None else RowsReport(**vars(report))

@@ -251,6 +251,7 @@ def test_versions_of_a_delta_table(tmp_path, capsys):
     code, text = outcome(capsys, "probe", path, "id", 5, "--confirm", "--all-versions", "--format", "json")
     summary = json.loads(text.splitlines()[-1])
     assert (summary["skipped"], summary["totals"]["files_gone"], summary["totals"]["files_unlisted"]) == (len(gone), len(gone), 1)
+    assert {type(number) for number in summary["totals"].values()} == {int}
     code, text = outcome(capsys, "probe", path, "id", 15, "--confirm", "--all-versions", "--names")
     assert (code, "files of earlier versions are gone" in text) == (0, True)
 
