@@ -14,6 +14,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from sbbf_tool.errors import RefusedError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -36,6 +38,16 @@ class Deletes(Protocol):
 
         Raises UnreadableError, and RefusedError for deletes that are not read; the message says why.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownDeletes:
+    """Deletes that are not read."""
+
+    reason: str
+
+    def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        raise RefusedError(self.reason)
 
 
 @dataclass(frozen=True, slots=True)

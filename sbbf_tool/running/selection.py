@@ -131,7 +131,7 @@ class Selection:
                 live_files = tuple(self.table.live_files())
             counts = Counter(live.path for live in live_files)
             self._live_files = tuple(
-                live if counts[live.path] == 1 or live.unchangeable else replace(live, unchangeable=_TWICE)
+                live if counts[live.path] == 1 else _twice(live)
                 for live in live_files
                 if self.where is None or self.where.accepts_values(live.partition, live.unknown, self.table.partition_types)
             )
@@ -208,6 +208,14 @@ class Selection:
                     is_live=live.is_live,
                 )
         return TableFiles(usual, special)
+
+
+def _twice(file: LiveFile) -> LiveFile:
+    """Return a file that the table lists twice: rows that are deleted in one place may be live in the other."""
+    from sbbf_tool.file.table_file import UnknownDeletes
+
+    deletes = (UnknownDeletes(_TWICE),) if file.deletes else ()
+    return replace(file, unchangeable=file.unchangeable or _TWICE, deletes=deletes)
 
 
 def _comparable(path: str) -> str:

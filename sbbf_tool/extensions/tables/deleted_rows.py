@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet
 
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.page_sizes import open_checked
 from sbbf_tool.storage import places
@@ -91,16 +91,6 @@ class Positions:
 
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         return np.isin(rows, np.asarray(self.rows, np.int64))
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Deletes that are not read."""
-
-    reason: str
-
-    def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        raise RefusedError(self.reason)
 
 
 def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

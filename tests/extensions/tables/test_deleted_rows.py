@@ -32,10 +32,11 @@ from sbbf_tool import Probe
 from sbbf_tool import run as run_verb
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Unknown, Vector
+from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex
+from sbbf_tool.file.table_file import UnknownDeletes
 from support.delta_logs import (
     add,
     inline_vector,
@@ -161,6 +162,15 @@ def test_rows_that_a_delta_table_has_deleted(tmp_path, capsys, kind):
         f"file,row_group,row,value,column\n{path}/a.parquet,1,20,20,id\n",
     )
     assert outcome(capsys, "probe", path, "id", 17, "--confirm", "--all-versions", "--names")[:1] == (0,)
+
+
+def test_a_file_that_the_log_has_twice(tmp_path):
+    """A row that is deleted in one place is live in the other."""
+    path = tmp_path / "t"
+    write_table_with_vector(path, "i", [3, 17])
+    write_version(path, 2, add("a.parquet", deletionVector=inline_vector([3, 18])))
+    rows = list(run_verb(Probe("id", [3, 17, 20, 99], confirm=True), str(path)))
+    assert {(hit.value, hit.answer) for row in rows for hit in row.report.hits} == {(text, "cannot say") for text in ("3", "17", "20")}
 
 
 def test_deletes_are_sent_to_processes(tmp_path):
@@ -357,7 +367,7 @@ def test_a_deletion_vector_is_that_of_one_path(hadoop):
     longer = replace(file, path=f"{file.path}.parquet")
     assert index.of(0, longer) == (PositionFile("/d/p.parquet", longer.path),)
     nameless = replace(puffin, record={**file.record, "data_file": {**fields, "referenced_data_file": None}})
-    assert isinstance(DeleteIndex([(0, nameless)], {0: ()}).of(0, file)[0], Unknown)
+    assert isinstance(DeleteIndex([(0, nameless)], {0: ()}).of(0, file)[0], UnknownDeletes)
 
 
 def test_equality_deletes_are_not_applied(hadoop, capsys):

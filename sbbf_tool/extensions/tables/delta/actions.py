@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
-from sbbf_tool.extensions.tables.deleted_rows import Unknown, Vector
+from sbbf_tool.extensions.tables.deleted_rows import Vector
 from sbbf_tool.extensions.tables.delta.paths import locate
+from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional, required
 
 Action = dict[str, Any]
@@ -85,8 +86,8 @@ def vector_id(fields: Mapping[str, Any]) -> str | None:
     return identity if offset is None else f"{identity}@{offset}"
 
 
-def parse_vector(vector: Mapping[str, Any], location: str) -> Vector | Unknown:
-    """Return the deletion vector with this descriptor, of the table at `location`. One that is damaged is `Unknown`."""
+def parse_vector(vector: Mapping[str, Any], location: str) -> Vector | UnknownDeletes:
+    """Return the deletion vector with this descriptor, of the table at `location`. One that is damaged is `UnknownDeletes`."""
     try:
         kind, text, count = required(vector, "storageType", str), required(vector, "pathOrInlineDv", str), count_of(vector, "cardinality")
         if kind == "i":
@@ -97,11 +98,11 @@ def parse_vector(vector: Mapping[str, Any], location: str) -> Vector | Unknown:
         elif kind == "p":
             path = locate(location, text)
         else:
-            return Unknown(f"its deletion vector is stored in an unknown way, {kind!r:.20}")
+            return UnknownDeletes(f"its deletion vector is stored in an unknown way, {kind!r:.20}")
         offset = optional(vector, "offset", int)
         return Vector(count, path, 1 if offset is None else offset)
     except (UnreadableError, ValueError) as error:
-        return Unknown(f"its deletion vector is damaged: {error}")
+        return UnknownDeletes(f"its deletion vector is damaged: {error}")
 
 
 def _decode_z85(text: str) -> bytes:

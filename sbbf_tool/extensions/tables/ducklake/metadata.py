@@ -15,10 +15,10 @@ from types import UnionType
 from typing import TypeAlias
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Unknown, Vector
+from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Vector
 from sbbf_tool.extensions.tables.ducklake.catalog import Connection, Parameter, Row
 from sbbf_tool.extensions.tables.ducklake.name import TableName
-from sbbf_tool.file.table_file import Deletes
+from sbbf_tool.file.table_file import Deletes, UnknownDeletes
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.columns import MAX_DEPTH
 from sbbf_tool.storage.places import is_url
@@ -246,7 +246,7 @@ class Catalog:
             path = table.folder + stored_path if is_relative else absolute(stored_path)
             delete: Deletes = Vector(count, path) if (format or "").lower() == "puffin" else PositionFile(path, None)
             if is_encrypted:
-                delete = Unknown("rows may be deleted by a file that is encrypted with a key of the catalog")
+                delete = UnknownDeletes("rows may be deleted by a file that is encrypted with a key of the catalog")
             deletes.setdefault(file, []).append(delete)
         if (name := f"ducklake_inlined_delete_{table.id}") in self._tables:
             query = f"select file_id, row_id from {name} where begin_snapshot <= ? order by file_id"

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Unknown, Vector, open_batches
+from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector, open_batches
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, POSITION_DELETES, IcebergEntry
 from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
 from sbbf_tool.extensions.tables.iceberg.paths import open_name
+from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
 
 
@@ -98,7 +99,7 @@ class DeleteIndex:
             (self._by_path[reach.lower or ""] if is_of_path else self._by_partition[partition]).append((reach, entry))
         self._lengths = set(map(len, self._by_path))
 
-    def of(self, spec_id: int, file: IcebergEntry) -> tuple[PositionFile | Vector | Unknown, ...]:
+    def of(self, spec_id: int, file: IcebergEntry) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
         """Return the deletes that apply to a data file with a partition of this spec."""
         partition, sequence = (spec_id, repr(file.partition)), file.sequence_number or 0
         # Bounds may be the beginnings of paths.
@@ -111,17 +112,17 @@ class DeleteIndex:
         # Earlier position deletes are part of a deletion vector.
         deletes = [each for each in deletes if isinstance(each, Vector)] or deletes
         newest = max(self._by_value.get(None, 0), self._by_value.get(partition, 0))
-        unknown = [Unknown("rows may be deleted by equality deletes, which are not applied")] if newest > sequence else []
+        unknown = [UnknownDeletes("rows may be deleted by equality deletes, which are not applied")] if newest > sequence else []
         return (*deletes, *unknown)
 
 
-def _deletes_of(reach: Reach, entry: IcebergEntry, data_file: str) -> PositionFile | Vector | Unknown:
+def _deletes_of(reach: Reach, entry: IcebergEntry, data_file: str) -> PositionFile | Vector | UnknownDeletes:
     """Return the deletes of a delete file for one data file."""
     if reach.is_readable:
         return PositionFile(open_name(entry.path), data_file)
     if reach.lower == data_file and (offset := optional(entry.file, "content_offset", int)) is not None:
         return Vector(entry.rows, open_name(entry.path), offset)
-    return Unknown(f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not read")
+    return UnknownDeletes(f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not read")
 
 
 def _text(data: bytes | None) -> str | None:

@@ -23,6 +23,7 @@ from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import leaves
 from sbbf_tool.extensions.tables.iceberg.source import TableState, read_file
+from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET
 from sbbf_tool.running.table import LiveFile
@@ -82,7 +83,9 @@ def list_live_files(state: TableState) -> list[LiveFile]:
     names: dict[str, str] = {}
     for spec_id, entry, file in _read_files(state, manifests):
         if entry.key in files:
-            files[entry.key] = replace(files[entry.key], unchangeable=_TWICE)
+            # Deletes of the one entry may not apply to the other.
+            unknown = (UnknownDeletes(_TWICE),) if files[entry.key].deletes else ()
+            files[entry.key] = replace(files[entry.key], unchangeable=_TWICE, deletes=unknown)
             continue
         files[entry.key] = replace(file, unchangeable=why_unchangeable(entry), deletes=deletes.of(spec_id, entry))
         names[entry.path] = entry.key
