@@ -46,6 +46,7 @@ _ABOUT = {
     "--all": About(COLUMNS),
     "--no-bitsets": About(COLUMNS),
     "--engine": About(COLUMNS),
+    "--engines": About(COLUMNS),
     "--run": About(COLUMNS, READING),
     "--mine": About(COLUMNS, READING),
     "--all-types": About(COLUMNS),
@@ -151,3 +152,16 @@ def settable_options(command: click.Command) -> Iterator[click.Option]:
     for parameter in command.params:
         if isinstance(parameter, click.Option) and about(parameter).settable in where:
             yield parameter
+
+
+def _split_names(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",")))
+
+
+engines_option = click.option(
+    "--engines",
+    multiple=True,
+    metavar="NAMES",
+    callback=_split_names,
+    help="The query engines that read the files, separated by commas: duckdb,spark or releases such as duckdb-1.4.  [default: all]",
+)

@@ -71,7 +71,7 @@ class AddReport(ChangeReport):
     planned_filters: int = 0
     """In a dry run: number of filters that would be built."""
     planned_bytes: int = 0
-    """In a dry run: bytes of their bitsets, at most: every value counts as distinct."""
+    """In a dry run: bytes by which the file would grow, at most: every value counts as distinct."""
     data_bytes: int = 0
     """Compressed bytes of the column chunks whose filters are built."""
     undo: Fix | None = None
