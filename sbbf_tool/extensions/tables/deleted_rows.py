@@ -144,20 +144,15 @@ def open_batches(path: str, columns: tuple[str, ...], noun: str) -> Iterator[Ite
     The block uses the batches, because pyarrow decodes some values only when they are used; its errors become UnreadableError.
     """
     with ParquetFile.open(path) as file:
+        footer = file.footer
+        chunks = (footer.chunk(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
         try:
-            yield _read_batches(file, columns)
+            # A small file may state pages of gigabytes.
+            with open_checked(file.source.open_arrow, [chunk for chunk in chunks if chunk is not None], file.limit.ensure) as stream:
+                reader = parquet.ParquetFile(stream)
+                present = set(reader.schema_arrow.names)
+                names = [column for column in columns if column.partition(".")[0] in present]
+                yield reader.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             text = " ".join(str(error).split())[:200]
             raise UnreadableError(f"the {noun} cannot be read: {text}", file=path) from error
-
-
-def _read_batches(file: ParquetFile, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    footer = file.footer
-    chunks = (footer.chunk(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
-    # A small file may state pages of gigabytes.
-    stream = open_checked(file.source.open_arrow, [chunk for chunk in chunks if chunk is not None], file.limit.ensure)
-    with stream:
-        reader = parquet.ParquetFile(stream)
-        present = set(reader.schema_arrow.names)
-        names = [column for column in columns if column.partition(".")[0] in present]
-        yield from reader.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
