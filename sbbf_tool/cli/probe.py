@@ -140,7 +140,9 @@ def command(
         raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
     verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
     if names and (rows or outputs.formats != {TABLE}):
-        raise click.UsageError("--names prints only names: leave out --rows and --format")
+        raise click.UsageError("--names prints only names: leave out --rows, --format and --report")
+    if ends_with_nul and not names:
+        raise click.UsageError("--null-separated ends names: give --names too")
     end_of_name = (b"\0" if ends_with_nul else b"\n") if names else None
     view = _ProbeView(files, verb, values_file, end_of_name)
     work = Work(verb, keys=files.keys, strict=files.is_strict(strict))

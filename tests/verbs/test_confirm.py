@@ -220,6 +220,12 @@ def test_names_rows_and_answers_are_those_of_duckdb(lake: Path, tmp_path: Path, 
     assert b"none of them" in capfdbinary.readouterr().out
 
 
+@each("options", [["--names", "--report", "r.json"], ["--names", "--format", "json"], ["--names", "--rows"], ["--null-separated"]])
+def test_options_that_contradict_names_are_refused(fixtures: Path, options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", str(fixtures / "events.parquet"), "user_id", "1", *options]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+
+
 def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     path = tmp_path / "a\nb.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
