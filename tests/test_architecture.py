@@ -47,7 +47,7 @@ BUDGETS = {
     "verbs": 3_450,
     "running": 2_000,
     "spark": 1_850,
-    "cli": 6_360,
+    "cli": 6_390,
     "avro": 380,
     "paimon": 5_390,
     "tables": 4_535,
