@@ -34,9 +34,12 @@ def test_one_key_is_for_all_commands(capfd):
     named = {arguments[0]: output_of(capfd, *arguments, "--engines", "spark, trino") for arguments in asked}
     Path("sbbf.toml").write_text('engines = ["spark", "trino"]\n[inspect]\n')
     assert {arguments[0]: output_of(capfd, *arguments) for arguments in asked} == named
-    assert "DuckDB" in before["explain"] and "DuckDB" not in named["explain"]
-    assert "DuckDB loses rows" in before["inspect"] and "DuckDB" not in named["inspect"]
-    assert "harmful-to-engine" in before["check"] and "harmful-to-engine" not in named["check"]
+    assert "DuckDB" in before["explain"]
+    assert "DuckDB" not in named["explain"]
+    assert "DuckDB loses rows" in before["inspect"]
+    assert "DuckDB" not in named["inspect"]
+    assert "harmful-to-engine" in before["check"]
+    assert "harmful-to-engine" not in named["check"]
     assert "column id, row groups 0-2: all its pages are dictionary" in named["check"]
     assert "column id, row groups 0-2: all" not in before["check"]
     assert "use the dictionary instead of a filter" in named["advise"]
@@ -58,7 +61,7 @@ def test_a_quiet_change_still_warns_of_lost_rows(capfd):
 
 
 @pytest.mark.parametrize(
-    "names, message",
+    ("names", "message"),
     [
         ("duckbd", "unknown engine 'duckbd'; did you mean duckdb"),
         ("duckdb-1.4,duckdb-1.3", "mean an engine twice"),
@@ -69,4 +72,5 @@ def test_a_quiet_change_still_warns_of_lost_rows(capfd):
 def test_other_names_are_refused(capfd, command, names, message):
     rest = {"explain": ["id", "5"], "add-filter": ["-c", "id", "--dry-run"]}.get(command, [])
     text = output_of(capfd, command, "a.parquet", *rest, "--engines", names)
-    assert text.startswith("2\n") and message in text
+    assert text.startswith("2\n")
+    assert message in text
