@@ -129,8 +129,8 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
                 found = list(_match(question, page.hashes, page))
                 if found and column.max_repetition:
                     raise NotPlainError
-                if page.levels is not None:
-                    rows = page.levels.rows() if found else np.arange(0)
+                if page.rows is not None:
+                    rows = page.rows() if found else np.arange(0)
                     yield from ((at, rows[places]) for at, places in found)
                     continue
                 for at, entries in found:
