@@ -46,13 +46,14 @@ _UNCOMMITTED = "vanished"
 class _Outcomes:
     """Number of files by status, and the warnings already printed."""
 
-    def __init__(self, done: str, nothing_to_do: str, *, is_of_table: bool) -> None:
+    def __init__(self, done: str, nothing_to_do: str, *, is_of_table: bool, names_each: bool) -> None:
         self.counts: Counter[str] = Counter()
         self._is_of_table = is_of_table
         self.unchanged = 0
         """Number of files whose outcome the state has."""
         self._has_state = False
         self._warnings: Counter[str] = Counter()
+        self._names_each, self._refusals = names_each, Counter[str]()
         self._words = {
             OK: done,
             _NOTHING_TO_DO: nothing_to_do,
@@ -98,11 +99,21 @@ class _Outcomes:
             if len(self._warnings) < _MOST_IN_MEMORY or warning in self._warnings:
                 self._warnings[warning] += 1
 
-    def warn_again(self) -> None:
-        """Print how many more files have the same warning."""
+    def refuse(self, path: str, reason: str) -> None:
+        """Print why a file was refused, once for all files with the same reason, such as those of one table."""
+        if reason not in self._refusals:
+            complain(f"sbbf: {path}: {reason}")
+        if not self._names_each and (reason in self._refusals or len(self._refusals) < _MOST_IN_MEMORY):
+            self._refusals[reason] += 1
+
+    def say_again(self) -> None:
+        """Print how many more files have the same warning, or were refused for the same reason."""
         for warning, files in self._warnings.items():
             if files > 1 and not terminal().quiet:
                 complain(f"sbbf: {format_count(files - 1, 'more file')}: {warning}", kind="warning")
+        for reason, files in self._refusals.items():
+            if files > 1:
+                complain(f"sbbf: {format_count(files - 1, 'more file')}: {reason}")
 
     def note_state(self, files: Files) -> None:
         """Count the files that were not opened, and print what of the state could not be read."""
@@ -131,7 +142,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
     document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
     other differences between the files are printed. A command that only reads stops when its output is closed.
     """
-    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None)
+    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None, names_each=files.each_file)
     codes: set[int] = set()
     is_single = files.file is not None
     named_columns, code = NamedColumns(columns), 0
@@ -215,7 +226,7 @@ def _end(
 ) -> int:
     """End the outputs of a complete run; return the exit code of the command, which is 0 unless `answers` is set."""
     if not is_single:
-        outcomes.warn_again()
+        outcomes.say_again()
         codes.update(() if named_columns is None else _report_columns(named_columns))
         if not outcomes.counts and files.where is not None:
             complain(f"sbbf: {NO_PARTITION}")
@@ -294,7 +305,9 @@ def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any],
         render.note(f"sbbf: {row.path}: skipped: {row.reason or ''}")
     if row.reason in NOT_QUERIED:
         outcomes.warn(row.path, (row.reason,))
-    if row.status in (REFUSED, FAILED):
+    if row.status == REFUSED:
+        outcomes.refuse(row.path, row.reason or "")
+    elif row.status == FAILED:
         complain(f"sbbf: {row.path}: {row.reason or ''}")
     return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
 
