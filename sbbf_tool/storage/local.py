@@ -16,14 +16,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, MissingError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.storage import system_calls
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
-from sbbf_tool.storage.locks import lock, open_to_change
+from sbbf_tool.storage.locks import leads_to, lock, open_to_change
 from sbbf_tool.storage.pending import PendingFile, collector_of, describe_loss, identity_of
 from sbbf_tool.storage.source import Source, ensure_within
 from sbbf_tool.storage.system_calls import READ, read_at, sync, unlock
 from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
-from sbbf_tool.storage.temporary import PRIVATE, USUAL, open_locked, sync_folder, temporary_file, temporary_path, write_all
+from sbbf_tool.storage.temporary import (
+    PRIVATE,
+    TEMPORARY_SUFFIX,
+    USUAL,
+    open_locked,
+    sync_folder,
+    temporary_file,
+    temporary_path,
+    write_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,6 +124,10 @@ class LocalSource(Source):
             return False
         return now == (_identity(self._stat),) * 2
 
+    def is_file_of(self, status: os.stat_result) -> bool:
+        """Return whether a status is that of the open file and its content is unchanged, whatever its name is: a rename changes ctime."""
+        return os.path.samestat(status, os.fstat(self._fd)) and _identity(status)[2:4] == _identity(self._stat)[2:4]
+
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     # A writer can set mtime back, but not ctime.
@@ -183,7 +197,7 @@ def replace(
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
         with LocalSource(temporary) as new_file:
             verify(new_file)
-        rename = partial(_rename, source, temporary, target, real, in_place)
+        rename = partial(_rename, source, own, temporary, fd, target, real)
         if own is not None and collector is not None:
             collector.add(PendingFile(real, fd, identity_of(own._stat), rename, stack.pop_all()), new_file.size)
             return warnings
@@ -197,15 +211,53 @@ def replace(
     return warnings
 
 
-def _rename(source: Source, temporary: str, target: str, real: str, overwrite: bool) -> None:
+def _rename(source: Source, own: LocalSource | None, temporary: str, fd: int, target: str, real: str) -> None:
     """Give the verified new file its name, unless the source has changed. Raises ChangedError, RefusedError, WriteError."""
     if not source.is_unchanged():
         raise ChangedError.after_open(source.name)
     try:
         remove_stale_checksum(real)
-        give_name(temporary, real, overwrite)
+        if own is None:
+            give_name(temporary, real, overwrite=False)
+        else:
+            _take_place(own, temporary, fd, real)
     except OSError as error:
         raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
+
+
+def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
+    """Exchange the names of the new file and the old one, and remove the old one.
+
+    If another writer has put a file there since the last check, that file gets its name back. Where the file system cannot exchange names,
+    that file is lost, and so it is if the process is killed before the file has its name back. Raises ChangedError and OSError.
+    """
+    try:
+        system_calls.exchange(temporary, real)
+    except FileNotFoundError:
+        raise ChangedError.after_open(old.name) from None
+    except OSError as error:
+        if error.errno not in system_calls.NO_EXCHANGE:
+            raise
+        os.rename(temporary, real)
+        return
+    given, received = os.fstat(fd), os.lstat(temporary)
+    if old.is_file_of(received):
+        with suppress(OSError):
+            os.unlink(temporary)
+        return
+    expected = None
+    try:
+        # What comes back is what was given, unless another writer was faster again.
+        while expected is None or not os.path.samestat(received, expected):
+            system_calls.exchange(temporary, real)
+            expected, given, received = given, received, os.lstat(temporary)
+    finally:
+        if not leads_to(temporary, fd):
+            kept = temporary.removesuffix(TEMPORARY_SUFFIX) + ".sbbf-kept"
+            os.rename(temporary, kept)
+            reason = f"several other processes replaced the file at the same time; {kept} is the file of one of them"
+            raise ChangedError(reason, file=old.name, hint="compare both files, and run the command again")
+    raise ChangedError.after_open(old.name)
 
 
 def ensure_free(target: str) -> None:

@@ -5,8 +5,11 @@ Windows has no `flock`, and cannot rename or remove a file that is open. So sbbf
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from threading import Lock
 
 from sbbf_tool.errors import RefusedError
@@ -25,6 +28,11 @@ NO_WAIT = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(o
 """Flags for `os.open`: never wait for the writer of a FIFO, and translate no line ends."""
 READ = os.O_RDONLY | NO_WAIT
 
+NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""Errors of file systems that cannot exchange two names, such as NFS and FAT."""
+AT_FDCWD = -2 if sys.platform == "darwin" else -100
+_EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS."""
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _seeking = Lock()
 
@@ -82,3 +90,21 @@ def read_at(fd: int, length: int, offset: int) -> bytes:
 def user_id() -> int:
     """Return the number of the effective user; 0, to which all files belong, on a system without such numbers."""
     return os.geteuid() if HAS_USERS else 0
+
+
+def exchange(first: str, second: str) -> None:
+    """Let two files get each other's name in one step. Raises OSError: one of `NO_EXCHANGE` if the system or the file system cannot."""
+    import ctypes  # takes milliseconds, which commands that read need not spend
+
+    call = _exchange_call()
+    if call is None or call(AT_FDCWD, os.fsencode(first), AT_FDCWD, os.fsencode(second), _EXCHANGE) != 0:
+        number = errno.ENOSYS if call is None else ctypes.get_errno()
+        raise OSError(number, os.strerror(number), second)
+
+
+@cache
+def _exchange_call() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    import ctypes
+
+    # The C library of Alpine Linux has neither.
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameatx_np" if sys.platform == "darwin" else "renameat2", None)

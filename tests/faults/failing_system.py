@@ -16,10 +16,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from sbbf_tool.storage import system_calls
+
 TESTS = Path(__file__).parents[1]
-CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "link", "unlink")
+CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "exchange", "link", "unlink")
+
+
+def module_of(name: str) -> ModuleType:
+    """Return the module by which the storage room makes a call."""
+    return system_calls if name == "exchange" else os
+
+
 DIVISIBLE = ("write", "copy_file_range")
 """Calls that may write only a part of the bytes."""
 
@@ -67,14 +77,14 @@ class Disturbance:
 
     @contextmanager
     def in_force(self) -> Iterator[Disturbance]:
-        functions = {name: getattr(os, name) for name in self.only}
+        functions = {name: getattr(module_of(name), name) for name in self.only}
         for name, call in functions.items():
-            setattr(os, name, self.wrap(name, call))
+            setattr(module_of(name), name, self.wrap(name, call))
         try:
             yield self
         finally:
             for name, call in functions.items():
-                setattr(os, name, call)
+                setattr(module_of(name), name, call)
 
 
 def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

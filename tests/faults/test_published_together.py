@@ -29,9 +29,8 @@ def calls_of(lake: BeforeLake, folder: Path) -> list[str]:
 
 
 def test_every_file_is_synced_before_any_is_renamed_and_the_folder_once(lake, tmp_path):
-    calls = [call for call in calls_of(lake, tmp_path / "it") if call in ("fsync", "rename")]
-    # Each file is also preceded by an empty one, which shows that its folder has renames.
-    assert calls[-len(FILES) - 1 :] == ["rename"] * len(FILES) + ["fsync"]
+    calls = [call for call in calls_of(lake, tmp_path / "it") if call in ("fsync", "exchange")]
+    assert calls[-len(FILES) - 1 :] == ["exchange"] * len(FILES) + ["fsync"]
     assert calls.count("fsync") == len(FILES) + 1
 
 
@@ -80,7 +79,7 @@ def test_a_file_that_changes_before_it_is_renamed_is_worked_on_again(lake, tmp_p
             else:
                 (folder / FILES[1]).write_bytes(other_file)
 
-    for at in range(calls.index("fsync"), calls.index("rename") + 1):
+    for at in range(calls.index("fsync"), calls.index("exchange") + 1):
         folder = lake.lay_out(tmp_path / "it")
         disturbance = Disturbance(at, change_file)
         with disturbance.in_force():
