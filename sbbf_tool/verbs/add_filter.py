@@ -139,7 +139,7 @@ class AddFilter(ChangingVerb[AddReport]):
         ensure_rebuild(self.rebuild)
 
     def needs(self) -> Needs:
-        return Needs(data=True, data_in_dry_run=False, threads=True, together=True)
+        return Needs(data=True, data_in_dry_run=False, threads=True)
 
     def changed_columns(self) -> tuple[str, ...]:
         return self.spec.columns

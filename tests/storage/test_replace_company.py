@@ -135,7 +135,7 @@ def test_file_systems_that_exchange_no_names(path, monkeypatch, code):
 
 
 def test_a_system_without_the_call(path, monkeypatch):
-    monkeypatch.setattr(system_calls, "_exchange_call", lambda: None)
+    monkeypatch.setattr(system_calls, "_find_function", lambda name: None)
     append(path)
     assert path.read_bytes() == NEW
 
