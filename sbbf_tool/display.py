@@ -105,6 +105,11 @@ def escape(text: str) -> str:
     return text if match is None else f"{match[1]}\\x3a{text[match.end() :]}"
 
 
+def has_command(text: str) -> bool:
+    """Return whether a CI runner would take a line of the text for a command."""
+    return any(_COMMAND.search(line) or _COMMAND_AT_START.match(line) for line in text.splitlines())
+
+
 def quote_word(text: str) -> str:
     """Quote a word of a command for a shell. Characters that `escape` replaces become codes, which bash, zsh and ksh read back."""
     import shlex

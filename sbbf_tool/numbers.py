@@ -41,6 +41,15 @@ def format_size(count: int) -> str:
     return f"{count} {_UNITS[0]}" if at == 0 else f"{value:.1f} {_UNITS[at]}"
 
 
+def parse_ratio(text: str) -> float | None:
+    """Return the ratio in text such as `0.01` or `1 %`; None for other text."""
+    number = text.strip().removesuffix("%")
+    try:
+        return float(number) / (100 if text.strip() != number else 1)
+    except ValueError:
+        return None
+
+
 def parse_size(text: str) -> int | None:
     """Return the bytes of a size such as `65536`, `64KiB` or `1MB`; None for other text."""
     match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip(), re.ASCII)

@@ -11,7 +11,7 @@ from sbbf_tool.advice.verdicts import NO_QUERY, judge_without_data
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.reports.engines import EngineVerdict
+from sbbf_tool.query_engines.use import Use
 
 
 class Surveys:
@@ -65,8 +65,8 @@ class Surveys:
         shares = [counts.after_statistics_by_column[name] / counts.row_groups_by_column[name] for counts in queries]
         return sum(shares) / len(shares) if shares else totals.share_after_statistics
 
-    def judge(self, totals: Totals, users: list[EngineVerdict], harms: list[EngineVerdict]) -> str | None:
+    def judge(self, totals: Totals, use: Use) -> str | None:
         """Call `judge_without_data` for a column that any query uses, or if there are no queries; return why it is useless otherwise."""
         if self.counts and not any(totals.column.name in counts.row_groups_by_column for counts in self.counts):
             return NO_QUERY
-        return judge_without_data(totals, users, harms, self.estimate_share(totals) * totals.row_groups, has_queries=bool(self.counts))
+        return judge_without_data(totals, use, self.estimate_share(totals) * totals.row_groups, has_queries=bool(self.counts))

@@ -8,8 +8,8 @@ from sbbf_tool.advice.sample import EVERYWHERE
 from sbbf_tool.advice.survey import Totals
 from sbbf_tool.bloom import sizing
 from sbbf_tool.numbers import format_number, format_percent
-from sbbf_tool.query_engines.terms import HARM, USED
-from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, list_warnings
+from sbbf_tool.query_engines.use import Use, engines_of, use_of
+from sbbf_tool.query_engines.verdicts import list_warnings
 from sbbf_tool.reports.engines import EngineVerdict
 
 ADD, KEEP, LEFT_OUT, NO_GAIN = "add", "keep", "left out", "no gain"
@@ -41,9 +41,7 @@ def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
     return Lookup(totals.row_groups, remaining, min(remaining, 1 + max(0.0, remaining - 1) * (totals.repetition or 0.0)))
 
 
-def judge_without_data(
-    totals: Totals, users: list[EngineVerdict], harms: list[EngineVerdict], remaining: float, *, has_queries: bool
-) -> str | None:
+def judge_without_data(totals: Totals, use: Use, remaining: float, *, has_queries: bool) -> str | None:
     """Return why a filter is not worthwhile, according to the footers and the table of engines; None if only the data can decide.
 
     `remaining` is the average number of row groups that a query reads after min and max.
@@ -57,12 +55,12 @@ def judge_without_data(
         return f"no filter can be added: {totals.obstacle}"
     if not totals.row_groups:
         return "it holds only nulls" if totals.has_nulls else "there are no rows"
-    if not users:
+    if not use.users:
         return f"none of the engines uses a filter on this type ({column.type_name})"
-    if len(harms) >= len(users):
-        return f"a filter would be harmful: {harms[0].sentence.partition(';')[0]}"
-    if totals.dictionaries == totals.row_groups and all(_uses_dictionary(verdict) for verdict in users):
-        return f"all its chunks are dictionary-encoded, and {_join_names(users, 'use')} the dictionary instead of a filter"
+    if use.harm is not None:
+        return f"a filter would be harmful: {use.harm.partition(';')[0]}"
+    if totals.dictionaries == totals.row_groups and use.users == use.dictionary_users:
+        return f"all its chunks are dictionary-encoded, and {_join_names(use.users, 'use')} the dictionary instead of a filter"
     if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):
         suffix = " for the given queries" if has_queries else ": the column is sorted or nearly sorted"
         return f"min and max leave {format_number(remaining, exact=True)} of {totals.row_groups:,} row groups to read{suffix}"
@@ -150,30 +148,23 @@ def has_useful_filters(totals: Totals) -> bool:
     return totals.filters == totals.row_groups > 0 and explain_useless_filters(totals) is None
 
 
-def select_engines(totals: Totals, names: tuple[str, ...]) -> tuple[list[EngineVerdict], list[EngineVerdict]]:
-    """Return two lists of verdicts: of the engines that use a filter on this column, and of the engines that it harms.
+def use_in(totals: Totals, names: tuple[str, ...]) -> Use:
+    """Return what the named engines, or all, make of filters on this column.
 
-    Only the named engines are considered, or all without names. An engine that uses no filter on the column's type in ARROW:schema is
-    excluded only if all files agree on that type.
+    An engine that uses no filter on the column's type in ARROW:schema is excluded only if all files agree on that type.
     """
     schema_type = next(iter(totals.arrow_types)) if len(totals.arrow_types) == 1 else None
-    ids = {find_engine(name).id for name in names}
-    verdicts = [verdict for verdict in list_verdicts(totals.column, arrow_type=schema_type) if not ids or verdict.engine in ids]
-    return [verdict for verdict in verdicts if verdict.verdict == USED], [verdict for verdict in verdicts if verdict.verdict == HARM]
+    return use_of(totals.column, names, arrow_type=schema_type)
 
 
-def list_cautions(totals: Totals, users: list[EngineVerdict], names: tuple[str, ...]) -> tuple[str, ...]:
+def list_cautions(totals: Totals, use: Use, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return what to consider before a filter is added."""
-    cautions = list_warnings(totals.column) if not names else []
-    if totals.dictionaries == totals.row_groups and (dictionary_users := [verdict for verdict in users if _uses_dictionary(verdict)]):
-        filter_users = [verdict for verdict in users if not _uses_dictionary(verdict)]
-        reason = f"all chunks are dictionary-encoded: {_join_names(dictionary_users, 'use')} the dictionary"
-        cautions.append(f"{reason}, so only {_join_names(filter_users, 'benefit')} from a filter")
+    cautions = list_warnings(totals.column, engines_of(names))
+    if totals.dictionaries == totals.row_groups and use.dictionary_users:
+        others = [verdict for verdict in use.users if verdict not in use.dictionary_users]
+        reason = f"all chunks are dictionary-encoded: {_join_names(use.dictionary_users, 'use')} the dictionary"
+        cautions.append(f"{reason}, so only {_join_names(others, 'benefit')} from a filter")
     return tuple(cautions)
-
-
-def _uses_dictionary(verdict: EngineVerdict) -> bool:
-    return find_engine(verdict.engine).dictionary_first
 
 
 def _join_names(verdicts: list[EngineVerdict], verb: str) -> str:

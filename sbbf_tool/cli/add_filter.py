@@ -13,12 +13,15 @@ from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_file
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, strict_option
 from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import Row
 
@@ -42,7 +45,8 @@ _COLUMNS = (
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
 @click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")
-@click.option("--fpp", type=float, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
+@engines_option
+@click.option("--fpp", type=RATIO, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
 @click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
 @click.option("--max-bytes", type=SIZE, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
 @click.option(
@@ -66,6 +70,7 @@ def command(
     change: ChangeOptions,
     columns: tuple[str, ...],
     use_advice: bool,
+    engines: tuple[str, ...],
     fpp: float | None,
     ndv: int | None,
     max_bytes: int | None,
@@ -98,7 +103,7 @@ def command(
         raise click.UsageError("--also-new-files is for a table")
     strict = change.files.is_strict(strict)
     if use_advice:
-        advice = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, max_page_bytes)
+        advice = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, engines, max_page_bytes)
         if advice is None:
             render.warn("no column deserves a filter; sbbf advise reports the reasons")
             return 0
@@ -108,17 +113,17 @@ def command(
     table = change.files.table if also_new_files else None
     # The limit in bytes of a table is for all its columns.
     properties = {} if table is None else build_properties([replace(spec, max_bytes=None)], table.name_for_property)
-    work = Work(AddFilter(spec, rebuild), edit=edit, strict=strict)
+    work = Work(AddFilter(spec, rebuild, engines), edit=edit, strict=strict)
     return change.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 
 
-def _advise(files: Files, fpp: float, max_page_bytes: int | None) -> Fix | None:
+def _advise(files: Files, fpp: float, engines: tuple[str, ...], max_page_bytes: int | None) -> Fix | None:
     """Return the change that adds the filters for the columns that deserve one; None if no column does."""
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.advise import Advise
 
     with show_progress("counting distinct values"):
-        report = files.combine(Work(Advise(fpp=fpp), keys=files.keys, max_page_bytes=max_page_bytes))
+        report = files.combine(Work(Advise(fpp=fpp, engine_names=engines), keys=files.keys, max_page_bytes=max_page_bytes))
     for column in report.columns if report.fix is not None else ():
         if column.verdict == "add":
             render.note(f"{column.column}: {column.reason}")
@@ -142,10 +147,19 @@ class _AddView(View["AddReport"]):
     )
     not_undone = "no command restores the filters and footers that the change replaced"
     _done = "added,"
+    _old_bytes = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._harms: set[str] = set()
 
     def add(self, report: AddReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.filters) + report.planned_filters)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
+        self._old_bytes += report.old_bytes
+        for harm in set(report.harms) - self._harms if terminal().quiet else ():
+            complain(f"sbbf: warning: {harm}")  # `--quiet` does not hide that an engine loses rows
+        self._harms |= set(report.harms)
         self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
         self.total.update(_count_kinds(report))
         self._done = "would be added, at most" if report.dry_run else "added,"
@@ -190,7 +204,9 @@ class _AddView(View["AddReport"]):
     def show_end(self, page: Page, files: str) -> None:
         _say_kinds(page, self.total)
         say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
-        page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {page.bytes(self.total['bytes_added'])}")
+        size = page.bytes(self.total["bytes_added"])
+        share = f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})" if self.total["bytes_added"] > 0 else ""
+        page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {size}{share}")
 
 
 def _count_kinds(report: AddReport) -> dict[str, int]:

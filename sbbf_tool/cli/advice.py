@@ -14,7 +14,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.resize import MOST_SIZES, SIZES
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
-from sbbf_tool.numbers import format_count, format_number
+from sbbf_tool.numbers import format_count, format_number, format_percent
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice, QueryAdvice
@@ -91,6 +91,7 @@ class _AdviceView(View["AdviceReport"]):
         files = f"{report.paths[0]}" if report.files == 1 else format_count(report.files, "file")
         size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
         page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
+        page.say_all(_total(page, report))
         page.table(_COLUMNS, map(_format_row, report.columns), most_rows=MOST_SIZES, matters=lambda row: row[2] == "add")
         page.say_all(_reasons(page, report))
         page.table(_QUERIES, map(_format_query, report.queries))
@@ -99,6 +100,19 @@ class _AdviceView(View["AdviceReport"]):
             page.command(self._command)
         else:
             page.say("no filter to add")
+
+
+def _total(page: Page, report: AdviceReport) -> Iterator[str]:
+    """Yield what all advised filters take, and what a lookup reads then in the column that gains the most; nothing without any."""
+    added = [column for column in report.columns if column.verdict == "add"]
+    for best in sorted(added, key=lambda column: column.skipped_if_absent)[-1:]:
+        num_bytes = sum(column.cost_bytes or 0 for column in added)
+        before = best.after_statistics / best.row_groups
+        after = before - best.skipped_if_absent / best.row_group_bytes if best.row_group_bytes else before
+        yield (
+            f"{page.bytes(num_bytes)} of new filters, +{format_percent(num_bytes / report.bytes)}; a lookup of an absent {best.column} "
+            f"then reads {format_percent(max(0.0, after))} of its row groups instead of {format_percent(before)}"
+        )
 
 
 def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
@@ -116,23 +130,20 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
 
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:
-    """Print what the bitsets of existing filters take, and what they would take at every half of their size and at the target."""
+    """Print what existing filters would take at every half of their size and at the target, if any is larger than the target needs."""
     rows = []
-    for column in report.filter_sizes:
+    larger = [column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target]
+    for column in larger:
         for size in column.sizes:
             name = f"1/{1 << size.halvings}" if size.halvings else "as it is"
             rows.append((column.column, name, size.bytes, size.mean_fpp, size.worst_fpp))
             if size.mean_fpp > _USELESS:
                 break
     page.table(SIZES, rows, most_rows=MOST_SIZES)
-    present = sum(column.sizes[0].bytes for column in report.filter_sizes)
-    at_target = sum(column.bytes_at_target for column in report.filter_sizes)
-    if present > at_target:
-        target = f"{report.fpp * 100:g} %"
-        folded = f"folded to {target} (sbbf resize --fpp {report.fpp:g}), the bitsets would take {page.bytes(at_target)}"
-        page.say(f"the bitsets of existing filters take {page.bytes(present)}; {folded}")
-    elif present:
-        page.say(f"the bitsets of existing filters take {page.bytes(present)}; none can be folded further at {report.fpp * 100:g} %")
+    if larger:
+        present, at_target = (sum(sizes) for sizes in zip(*((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True))
+        folded = f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they would take {page.bytes(at_target)}"
+        page.say(f"the bitsets of these filters take {page.bytes(present)}; {folded}")
 
 
 _USELESS = 0.5

@@ -11,9 +11,11 @@ from sbbf_tool.cli.advice import ensure_text, read_queries, show_report
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import limit_complaints
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named
 
@@ -34,8 +36,8 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
 @click.option(
     "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line; -- begins a comment."
 )
-@click.option("--fpp", default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
-@click.option("--engine", "engines", multiple=True, metavar="NAME", help="Give advice for this query engine only (repeat for more).")
+@click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
+@engines_option
 @click.option(
     "--all-types", is_flag=True, help="Also recommend columns whose type is seldom queried by equality, such as floating-point measures."
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.findings import commands_of, count_findings, count_locked, list_locked, show_findings
+from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, merge_fixes, show_findings
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
@@ -21,7 +21,7 @@ from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
-from sbbf_tool.cli.spelling import quote_command
+from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.errors import UnreadableError
@@ -32,6 +32,7 @@ from sbbf_tool.reports.rows import OK, Row
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sbbf_tool.hints import Fix
     from sbbf_tool.reports.findings import CheckReport, Finding, RuleOutcome
 
 
@@ -90,6 +91,7 @@ def command(
 
 _MOST_COLUMNS = 8
 _MOST_EXAMPLES = 2
+_MOST_FIXED = 8
 _TOTALS = (
     Heading("severity", WORD),
     Heading("rule", WORD),
@@ -122,20 +124,33 @@ class _RuleTotal:
     """The findings of one rule in all files."""
 
     message: str
-    fix: str
-    """The command that fixes the first finding; empty if none does."""
+    fix: Fix | None
+    """The change that resolves the first finding, of no file; None if there is none."""
+    fixed: list[str] = field(default_factory=list)
+    """The files that this change is for, or the first of them."""
+    num_fixed: int = 0
     findings: int = 0
     places: _Places = field(default_factory=_Places)
     """The files with findings."""
     columns: dict[str, None] = field(default_factory=dict)
     """The first columns with findings, in order; more than `_MOST_COLUMNS` only to show that there are more."""
 
-    def add(self, file: str, findings: Sequence[Finding]) -> None:
+    def add(self, file: str, findings: Sequence[Finding], fix: Fix | None) -> None:
         self.findings += len(findings)
+        if self.fix is not None and fix == self.fix:
+            self.num_fixed += 1
+            self.fixed += [file] if len(self.fixed) < _MOST_FIXED else []
         self.places.add(file)
         for finding in findings:
             if finding.column is not None and len(self.columns) <= _MOST_COLUMNS:
                 self.columns[finding.column] = None
+
+    def command(self) -> tuple[str, ...]:
+        """Return the command that makes the change in all files that it is for, of which a list names many; empty if there is none."""
+        if self.fix is None or self.num_fixed <= len(self.fixed):
+            return () if self.fix is None else command_of(replace(self.fix, files=tuple(self.fixed)))
+        words = command_of(self.fix)
+        return (*words[:2], "--files-from", "LIST", *words[2:])
 
     def __str__(self) -> str:
         first, more = list(self.columns)[:_MOST_COLUMNS], ", ..." if len(self.columns) > _MOST_COLUMNS else ""
@@ -165,9 +180,9 @@ class _CheckView(View["CheckReport"]):
             by_rule.setdefault((finding.severity, finding.rule), []).append(finding)
         for (severity, rule), findings in by_rule.items():
             self._severities[severity] += len(findings)
-            if (severity, rule) not in self._rules:
-                self._rules[severity, rule] = _RuleTotal(findings[0].message, quote_command(next(commands_of(findings), ())))
-            self._rules[severity, rule].add(report.file, findings)
+            fix = next(merge_fixes(findings), None)
+            fix = None if fix is None else replace(fix, files=())
+            self._rules.setdefault((severity, rule), _RuleTotal(findings[0].message, fix)).add(report.file, findings, fix)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             self._unchecked.setdefault(_reason_for_no_rule(report.rules), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
@@ -192,7 +207,7 @@ class _CheckView(View["CheckReport"]):
         """Print a heading, and one row per rule with findings."""
         page.heading(f"{title}: {count_findings(self._severities)}")
         rows = [
-            (severity, rule, total.findings, total.places.files, total.places.examples[0], total.fix)
+            (severity, rule, total.findings, total.places.files, total.places.examples[0], quote_command(total.command()))
             for (severity, rule), total in self._sorted_rules()
         ]
         page.table(_TOTALS, rows)
@@ -206,6 +221,10 @@ class _CheckView(View["CheckReport"]):
         for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
+            if words := total.command():
+                is_whole = total.num_fixed == total.places.files == len(total.fixed)
+                files_of = "" if is_whole else f" of {format_count(total.num_fixed, 'file')}{' in LIST' if '--files-from' in words else ''}"
+                page.command(words, f"    fix{files_of}: ")
         page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")

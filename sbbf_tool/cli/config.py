@@ -1,5 +1,6 @@
 """The configuration file: the table `check` has the settings of `sbbf check`, in `[tool.sbbf.check]` of a pyproject.toml,
 or in `[check]` of any other TOML file. The tables `[[filters]]` declare filters, which `apply` and `check` take.
+The key `engines`, before all tables, names the engines that read the files, for the commands with this option.
 
 A file that --config does not name is searched for: `sbbf.toml`, or a `pyproject.toml` with `[tool.sbbf]`, in the working folder and the
 folders above it, as far as the first one with `.git`, or the home folder. Another user may have put that file there. A command that
@@ -20,8 +21,8 @@ from sbbf_tool.storage.system_calls import HAS_USERS, READ, user_id
 _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
 _IGNORE = "--no-config ignores it"
-FILTERS = "filters"
-_TAKE_FILTERS = ("apply", "check")
+FILTERS, ENGINES = "filters", "engines"
+_TAKE_FILTERS, _TAKE_ENGINES = ("apply", "check"), ("add-filter", "advise", "check", "explain", "inspect", "report")
 
 
 class Config(NamedTuple):
@@ -137,6 +138,7 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = F
     table: Any = _parse(path, text)
     prefix: tuple[str, ...] = ()
     filters: object = None
+    own: dict[str, Any] = {}
     if os.path.basename(path) == _PROJECT:
         prefix, whole = ("tool", "sbbf"), True
         tool = table.get("tool", {})
@@ -146,13 +148,15 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = F
         if not isinstance(table, dict):
             return None
         if whole or at:
-            ensure_among(table, level.names() if at else [*level.names(), FILTERS], path, "" if place == "[]" else place)
+            ensure_among(table, level.names() if at else [*level.names(), FILTERS, ENGINES], path, "" if place == "[]" else place)
         if at == 0 and level.name in _TAKE_FILTERS:
             filters = table.get(FILTERS)
+        if at == 0 and level.name in _TAKE_ENGINES and ENGINES in table:
+            own = {ENGINES: table[ENGINES]}
         table = table.get(level.name)
-    if table is None and filters is not None:
+    if table is None and (own or filters is not None):
         table = {}
-    return Config(path, _place(path, command), table, filters=filters) if isinstance(table, dict) else None
+    return Config(path, _place(path, command), own | table, filters=filters) if isinstance(table, dict) else None
 
 
 def place_of_filters(path: str) -> str:

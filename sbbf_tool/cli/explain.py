@@ -11,6 +11,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import (
@@ -69,9 +70,7 @@ _SUMS = (
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (with -c; repeat for more).")
 @click.option("--null", "ask_null", is_flag=True, help="Query null, as IS NULL does.")
-@click.option(
-    "--engine", "engine_name", metavar="NAME", help="Show only this engine; NAME is an engine, or a system that reads through one."
-)
+@engines_option
 @strict_option
 @page_limit_option
 @output_options()
@@ -81,7 +80,7 @@ def command(
     column: str | None,
     named_values: tuple[str, ...],
     ask_null: bool,
-    engine_name: str | None,
+    engines: tuple[str, ...],
     max_page_bytes: int | None,
     strict: bool,
     outputs: Outputs,
@@ -104,8 +103,8 @@ def command(
     if instead is not None:
         if len(values) > 1:
             raise click.UsageError("engines are run for one value")
-        return instead(files, column, values[0], engine_name, outputs)
-    verb = Explain(column, values, engine_name)
+        return instead(files, column, values[0], outputs)
+    verb = Explain(column, values, engines)
     work = Work(verb, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     return report_files(files, work, _ExplainView(is_empty_table=files.is_empty_table), outputs, (column,))
 

@@ -92,6 +92,8 @@ class Files:
         """Whether the root of a table means the files below it."""
         self.catalog_table = catalog_table
         """The name of a table in Spark's catalog, in place of PATHs."""
+        self.all_versions = False
+        """Whether a table means the files of all its versions."""
         self.table_change: TableChange | None = None
         """The change of the table, if the command makes one."""
         self.state: State | None = None
@@ -216,11 +218,15 @@ class Files:
 
         if self._selection is not None:
             return self._selection
-        if self.where is None:
-            return Selection(self.names, file=self.file, table=self.table)
-        from sbbf_tool.file.partitions import parse_predicate
+        where = None
+        if self.where is not None:
+            from sbbf_tool.file.partitions import parse_predicate
 
-        return Selection(self.names, parse_predicate(self.where), table=self.table)
+            where = parse_predicate(self.where)
+        selection = Selection(self.names, where, self.file, self.table, all_versions=self.all_versions)
+        if self.table is not None:
+            self._selection = selection  # it has read the table
+        return selection
 
     def rows(self, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Yield the row of each file, and show progress; see `Runner.run`."""

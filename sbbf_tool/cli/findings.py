@@ -93,13 +93,18 @@ def list_places(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def commands_of(findings: Sequence[Finding]) -> Iterator[tuple[str, ...]]:
-    """Yield the commands; commands that differ only in their column are merged into one."""
+    """Yield the commands of the merged fixes."""
+    return map(command_of, merge_fixes(findings))
+
+
+def merge_fixes(findings: Sequence[Finding]) -> Iterator[Fix]:
+    """Yield the fixes; those that differ only in their columns are merged into one."""
     columns: dict[Fix, list[str]] = {}
     for finding in findings:
         if finding.fix is not None:
             columns.setdefault(replace(finding.fix, columns=()), []).extend(finding.fix.columns)
     for fix, names in columns.items():
-        yield command_of(replace(fix, columns=tuple(dict.fromkeys(names))))
+        yield replace(fix, columns=tuple(dict.fromkeys(names)))
 
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:

@@ -46,6 +46,7 @@ _ABOUT = {
     "--all": About(COLUMNS),
     "--no-bitsets": About(COLUMNS),
     "--engine": About(COLUMNS),
+    "--engines": About(COLUMNS),
     "--run": About(COLUMNS, READING),
     "--mine": About(COLUMNS, READING),
     "--all-types": About(COLUMNS),
@@ -108,6 +109,7 @@ _ABOUT = {
     "--keys": About(KEYS, COMMAND_LINE, FILE),  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
     "--files-from": About(MANY_FILES, READING, FILE),
     "--as-files": About(MANY_FILES),
+    "--all-versions": About(MANY_FILES),
     "--table": About(MANY_FILES),
     "--where": About(MANY_FILES),
     "--state": About(MANY_FILES, COMMAND_LINE, FILE),
@@ -150,3 +152,16 @@ def settable_options(command: click.Command) -> Iterator[click.Option]:
     for parameter in command.params:
         if isinstance(parameter, click.Option) and about(parameter).settable in where:
             yield parameter
+
+
+def _split_names(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",")))
+
+
+engines_option = click.option(
+    "--engines",
+    multiple=True,
+    metavar="NAMES",
+    callback=_split_names,
+    help="The query engines that read the files, separated by commas: duckdb,spark or releases such as duckdb-1.4.  [default: all]",
+)

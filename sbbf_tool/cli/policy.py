@@ -11,10 +11,10 @@ from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.formats import Outputs, Run, View
-from sbbf_tool.cli.options import name_of
+from sbbf_tool.cli.options import engines_option, name_of
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.settings import ensure_kind, used_config
-from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 from sbbf_tool.errors import ErrorPlace, UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.table import Table
 
-_LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes")
+_LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes", "engines")
 _FIELDS = ("select", "ignore", "quick", "fail_on")
 
 _OPTIONS = (
@@ -34,12 +34,13 @@ _OPTIONS = (
         is_flag=True,
         help="Check the filters that the properties of the table and the configuration file declare; run no other rule.",
     ),
-    click.option("--max-fpp", type=float, metavar="RATE", help="Maximum false-positive rate of a filter."),
+    click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
     click.option(
-        "--max-bytes-share", type=float, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
+        "--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
     ),
     click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
     click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size, in bytes, of a column chunk that has a filter."),
+    engines_option,
     click.option("--select", multiple=True, metavar="RULE", help="Run only this rule, or the rules of this group (repeat for more)."),
     click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more)."),
     click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +22,7 @@ from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
-from sbbf_tool.display import escape
+from sbbf_tool.display import escape, redact
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
@@ -77,6 +78,7 @@ class NegativeValues(Command):
 @click.option("--filters-only", is_flag=True, help="Query filters alone, not min, max, null counts and dictionaries.")
 @click.option("--confirm", is_flag=True, help="Read the column where values may be, and answer present or absent, which is certain.")
 @click.option("--rows", is_flag=True, help="List the file, row group, row number, value and column of each row that has a value.")
+@click.option("--all-versions", is_flag=True, help="Of a table: search the files of all retained versions, with the rows that are deleted.")
 @click.option("--names", is_flag=True, help="Print only the names of the files that may hold a value, one per line.")
 @click.option("-0", "--null-separated", "ends_with_nul", is_flag=True, help="With --names: end each name with a NUL, not a line break.")
 @click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
@@ -94,6 +96,7 @@ def command(
     filters_only: bool,
     confirm: bool,
     rows: bool,
+    all_versions: bool,
     names: bool,
     ends_with_nul: bool,
     stats: bool,
@@ -111,7 +114,7 @@ def command(
     file, the values that it may hold.
 
     With --confirm, the answers are certain, or say why reading does not show them. --names writes a list for other programs: `sbbf probe
-    lake user_id 42 --confirm --names`.
+    lake user_id 42 --confirm --names`. Rows that a table has deleted are absent then, unless --all-versions is given.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
@@ -132,9 +135,14 @@ def command(
         files, column, values = _split_arguments(files, column, named_values, any_column=any_column, has_values=has_values)
         files.ensure_single_reader(values_file, *values)
         all_values = collect_values(values, values_file, ask_null)
+    files.all_versions = all_versions
+    if all_versions and files.table is None:
+        raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
     verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
     if names and (rows or outputs.formats != {TABLE}):
-        raise click.UsageError("--names prints only names: leave out --rows and --format")
+        raise click.UsageError("--names prints only names: leave out --rows, --format and --report")
+    if ends_with_nul and not names:
+        raise click.UsageError("--null-separated ends names: give --names too")
     end_of_name = (b"\0" if ends_with_nul else b"\n") if names else None
     view = _ProbeView(files, verb, values_file, end_of_name)
     work = Work(verb, keys=files.keys, strict=files.is_strict(strict))
@@ -245,12 +253,13 @@ class _ProbeView(View["ProbeReport"]):
         self._column, self._values, self._confirms = verb.column, len(cast("Sequence[object]", verb.values)), verb.confirm
         self.row = Row[RowsReport] if verb.rows else None
         self._values_file = values_file
+        self._files = files
         self._end_of_name = end_of_name
         """What ends each name, if only names are printed."""
         self._values_with_hits: set[str] = set()
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter(files=0)  # an empty one would keep truth values as they are
 
     def prepare(self, report: ProbeReport) -> ProbeReport:
         return report if self.row is None else RowsReport(**vars(report))
@@ -314,6 +323,8 @@ class _ProbeView(View["ProbeReport"]):
         if self._end_of_name is not None:
             if counts["unsure"]:
                 complain(f"sbbf: of {format_count(counts['unsure'], 'file')}, reading does not show whether they hold values", kind="note")
+            for line in self._describe_versions():
+                complain(f"sbbf: {line}", kind="note")
             return
         values, total = format_count(self._values, "value"), format_count(counts["files"], "file")
         if counts["without_filter"]:
@@ -343,6 +354,20 @@ class _ProbeView(View["ProbeReport"]):
             if count:
                 answers.append(f"{format_count(count, noun)} {what}")
         page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(counts['without_column'])}")
+        page.say_all(self._describe_versions())
+
+    def _describe_versions(self) -> Iterator[str]:
+        """Describe what the versions of a table do not show: files that are gone, and files that no version lists."""
+        if self._files.all_versions and self._files.table is not None:
+            if self.vanished:
+                yield f"{format_count(self.vanished, 'file')} of earlier versions {'is' if self.vanished == 1 else 'are'} gone"
+            verb, hint = "is" if self._unlisted == 1 else "are", "; --as-files searches that folder" if self._unlisted else ""
+            folder = redact(self._files.table.location)
+            yield f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in no retained version{hint}"
+
+    @cached_property
+    def _unlisted(self) -> int:
+        return self._files.selection.count_unlisted()
 
     def totals(self) -> dict[str, Any]:
         return {
@@ -353,6 +378,7 @@ class _ProbeView(View["ProbeReport"]):
             "files_without_filter": self._counts["without_filter"],
             "files_without_column": self._counts["without_column"],
             "bytes_read": self._counts["bytes_read"],
+            **({"files_gone": self.vanished, "files_unlisted": self._unlisted} if self._files.all_versions else {}),
         }
 
 

@@ -28,6 +28,7 @@ from sbbf_tool.reports.rows import (
     REFUSED,
     SKIPPED,
     UNFINISHED,
+    VANISHED,
     Row,
 )
 from sbbf_tool.running.named_columns import NamedColumns, lacks_columns, reason_of
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 _MOST_IN_MEMORY = 1000
 _NOTHING_TO_DO = "nothing to do"
-_VANISHED = "vanished"
+_UNCOMMITTED = "vanished"
 """Words for files that were not opened, by the key of the summary document."""
 
 
@@ -57,7 +58,7 @@ class _Outcomes:
             _NOTHING_TO_DO: nothing_to_do,
             NOT_APPLICABLE: NOT_APPLICABLE,
             SKIPPED: "skipped",
-            _VANISHED: _VANISHED,
+            _UNCOMMITTED: _UNCOMMITTED,
             REFUSED: "refused",
             FAILED: "failed",
         }
@@ -74,7 +75,7 @@ class _Outcomes:
     def withdraw(self, vanished: int) -> None:
         """Count so many files not as done but as vanished."""
         self.counts[OK] -= vanished
-        self.counts[_VANISHED] += vanished
+        self.counts[_UNCOMMITTED] += vanished
 
     def __str__(self) -> str:
         """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
@@ -113,7 +114,7 @@ class _Outcomes:
     def document(self) -> dict[str, int]:
         names = {OK: "done", SKIPPED: "skipped", NOT_APPLICABLE: "not_applicable", REFUSED: "refused", FAILED: "failed", LINK: "links"}
         counts = {name: self.counts[status] for status, name in names.items()}
-        counts["refused"] += self.counts[_VANISHED]
+        counts["refused"] += self.counts[_UNCOMMITTED]
         counts["skipped"] += self.counts[_NOTHING_TO_DO] + sum(self.counts[reason] for reason in LEFT_OUT)
         return {"files": self.counts.total(), **counts, **({"unchanged": self.unchanged} if self._has_state else {})}
 
@@ -146,9 +147,13 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
             outcomes.unchanged += row.is_unchanged
             named_columns.add(row)
             error = raw_row.error if is_single else None
+            if isinstance(error, NothingToDoError) and work.given.edit is not None and work.given.edit.output is None:
+                render.note(f"sbbf: {error}")
+                error = None
             if error is None:
                 before = Counter(view.total) if view.commits is not None else view.total
-                codes.add(_count(row, view, outcomes, work, is_single=is_single))
+                code_of_row = _count(row, view, outcomes, work, is_single=is_single)
+                codes.update({code_of_row} if row.reason != VANISHED else ())
                 if view.commits is not None:
                     view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
             item = Item(view.schema, row.report, row)
@@ -221,7 +226,7 @@ def _end(
         codes.add(view.commits.exit_code)
     outcomes.note_state(files)
     view.failures, view.links = outcomes.counts[FAILED] + outcomes.counts[REFUSED], outcomes.counts[LINK]
-    view.unfinished = outcomes.counts[UNFINISHED]
+    view.unfinished, view.vanished = outcomes.counts[UNFINISHED], outcomes.counts[VANISHED]
     view.left_out = sum(outcomes.counts[reason] for reason in NOT_QUERIED) - view.unfinished
     code = view.answer(codes) if answers else 0
     commits = {} if view.commits is None else view.commits.document()

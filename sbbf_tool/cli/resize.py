@@ -12,7 +12,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
@@ -38,7 +38,7 @@ MOST_SIZES = 20
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--fpp", type=float, metavar="RATE", help="The smallest size with at most this false-positive rate.")
+@click.option("--fpp", type=RATIO, metavar="RATE", help="The smallest size with at most this false-positive rate.")
 @click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
 @strict_option
 @force_option

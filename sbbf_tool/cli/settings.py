@@ -16,6 +16,7 @@ from sbbf_tool.cli.config import Config, Level, ensure_among, find_config, read_
 from sbbf_tool.cli.options import changes_files, name_of, settable_options
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.errors import UsageError
+from sbbf_tool.numbers import parse_ratio
 
 CONFIG_OPTIONS = ("--config", "--no-config")
 _META, LEAF = "sbbf.config", "sbbf.command"
@@ -27,7 +28,9 @@ class _ValueKind(NamedTuple):
 
 
 _NAMES = _ValueKind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
-_RATIO = _ValueKind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
+_RATIO = _ValueKind(
+    "a number", lambda value: not isinstance(value, bool) and (isinstance(value, int | float) or parse_ratio(str(value)) is not None)
+)
 _COUNT = _ValueKind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
 _FLAG = _ValueKind("true or false", lambda value: isinstance(value, bool))
 _SIZE = _ValueKind("an integer or a string", lambda value: isinstance(value, str) or _COUNT.fits(value))

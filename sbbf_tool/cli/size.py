@@ -10,7 +10,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
 from sbbf_tool.numbers import format_count
 
@@ -22,7 +22,7 @@ _DIALECTS = (Heading("dialect", WORD), Heading("header", BYTES, 1), Heading("fil
 
 @click.command(cls=Command)
 @click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
-@click.option("--fpp", type=float, metavar="RATE", help="Target false-positive rate.  [default: 0.01]")
+@click.option("--fpp", type=RATIO, metavar="RATE", help="Target false-positive rate.  [default: 0.01]")
 @click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")
 @output_options()
 def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:

@@ -1,4 +1,4 @@
-"""Sizes on a command line: `65536`, `64KiB`, `1MB`."""
+"""Sizes and ratios on a command line: `65536`, `64KiB`, `1MB`; `0.01`, `1%`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.numbers import parse_size
+from sbbf_tool.numbers import parse_ratio, parse_size
 
 if TYPE_CHECKING:
     _IntParameter = click.ParamType[int]
@@ -25,4 +25,10 @@ class _Bytes(_IntParameter):
         return size
 
 
-SIZE = _Bytes()
+class _Ratio(click.types.FloatParamType):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        ratio = parse_ratio(str(value))
+        return ratio if ratio is not None else self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
+
+
+SIZE, RATIO = _Bytes(), _Ratio()

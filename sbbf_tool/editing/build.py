@@ -268,9 +268,14 @@ def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     return sum(first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES for key, target in sizes.items())
 
 
+_MOST_BESIDES = 128
+"""Bytes of a filter's header, of its encryption, and of what the footer states of it."""
+
+
 def most_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
-    """Return the maximum number of bytes that the bitsets of these chunks take: every value counts as distinct."""
-    return sum(target.bytes_for(file.footer.chunk_meta(*key).most_values, _forms(file, key)) for key, target in sizes.items())
+    """Return the maximum number of bytes that filters of these chunks and a new footer add: every value counts as distinct."""
+    footer = file.source.size - file.footer.start + len(sizes) * _MOST_BESIDES if sizes else 0
+    return footer + sum(target.bytes_for(file.footer.chunk_meta(*key).most_values, _forms(file, key)) for key, target in sizes.items())
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:

@@ -6,12 +6,13 @@ Of dictionary and PLAIN pages, hashes select the values to compare, and levels a
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.parquet.literals import BOOLEAN_FORMS
 from sbbf_tool.parquet.notation import MAYBE
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.file.pruning import RowGroupAnswers
     from sbbf_tool.file.question import Question
+    from sbbf_tool.file.table_file import Deletes
     from sbbf_tool.parquet.values import PlainValues
 
 
@@ -52,10 +54,39 @@ def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers)
     return _collect(_search_values(file, question, answers.row_group, alone))
 
 
+def drop_deleted(
+    found: Mapping[int, list[ValueRows]], first_rows: Sequence[int], deletes: Iterable[Deletes], unreadable: list[str]
+) -> tuple[dict[int, list[ValueRows]], str | None]:
+    """Leave out the rows that a table has deleted. `first_rows` has the number in the file of the first row of each row group.
+
+    Also return why other rows may be deleted too; None if they are not. Deletes that cannot be read are added to `unreadable`.
+    """
+    numbers = [first_rows[number] + np.asarray(value.rows, np.int64) for number, values in found.items() for value in values]
+    rows, reason = np.unique(np.concatenate([*numbers, np.zeros(0, np.int64)])), None
+    for each in deletes:
+        if not len(rows):
+            break
+        try:
+            rows = rows[~each.among(rows)]
+        except UnreadableError as error:
+            unreadable.append(str(error))
+            reason = f"the deleted rows are unreadable: {error.message}"
+        except RefusedError as error:
+            reason = error.message
+
+    def keep(row_group: int, value: ValueRows) -> ValueRows:
+        numbers = np.asarray(value.rows, np.int64)
+        return value._replace(rows=array("Q", numbers[np.isin(first_rows[row_group] + numbers, rows)].tobytes()))
+
+    kept = {number: [new for value in values if (new := keep(number, value)).rows] for number, values in found.items()}
+    return kept, reason if len(rows) else None
+
+
 def _collect(found: Iterator[tuple[int, NDArray[np.int64]]]) -> list[ValueRows]:
     by_position: dict[int, array[int]] = {}
     for position, rows in found:
-        by_position.setdefault(position, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
+        if len(rows):
+            by_position.setdefault(position, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
     for position, several in by_position.items():
         if len(several) > 1:  # a value may have several forms, and a list may hold one more than once
             by_position[position] = array("Q", np.unique(np.frombuffer(several, np.uint64)).tobytes())
@@ -99,8 +130,8 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
                 found = list(_match(question, page.hashes, page))
                 if found and column.max_repetition:
                     raise NotPlainError
-                if page.levels is not None:
-                    rows = page.levels.rows() if found else np.arange(0)
+                if page.rows is not None:
+                    rows = page.rows() if found else np.arange(0)
                     yield from ((at, rows[places]) for at, places in found)
                     continue
                 for at, entries in found:

@@ -12,9 +12,14 @@ import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from sbbf_tool.errors import RefusedError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from sbbf_tool.parquet.column_names import ColumnNames
 
 FileName: TypeAlias = "str | os.PathLike[str]"
@@ -23,6 +28,26 @@ FileName: TypeAlias = "str | os.PathLike[str]"
 _COPY = re.compile(r"sbbf-(?P<run>[0-9a-f]{16})-[0-9a-f]{8}-(?P<name>.+)", re.DOTALL)
 _MOST_BYTES = 255
 """Length of a file's name that all usual file systems allow."""
+
+
+class Deletes(Protocol):
+    """Deletes of a table that apply to a data file. It can be sent to other processes, and is read where it is needed."""
+
+    def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of these rows of the file are deleted. They are counted from 0, ascend, and are not empty.
+
+        Raises UnreadableError, and RefusedError for deletes that are not read; the message says why.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownDeletes:
+    """Deletes that are not read."""
+
+    reason: str
+
+    def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        raise RefusedError(self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +69,10 @@ class TableFile(os.PathLike[str]):
     """Partition columns of which the file may have any value."""
     partition_types: Mapping[str, str] = field(default_factory=dict)
     """Types of the partition values, in the words of the table format."""
+    deletes: tuple[Deletes, ...] = ()
+    """Deletes that apply to the file."""
+    is_live: bool = True
+    """Whether the newest version of the table has the file; others may have been deleted."""
 
     def __fspath__(self) -> str:
         return self.path

@@ -5,7 +5,7 @@ Parsing a footer into objects takes some 100 times as long as walking over its b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -82,14 +82,14 @@ class ChunkIndex:
         at = self._at(row_group)
         return self._chunks[at.first_chunk + column] if 0 <= column < at.num_chunks else None
 
-    def numbers(self, names: Iterable[str], *, presence: bool = False) -> tuple[Sequence[int], ...]:
+    def numbers(self, names: tuple[str, ...], *, presence: bool = False) -> tuple[Sequence[int], ...]:
         """Read the fields with these names, of `ColumnChunk` or `ColumnMetaData`, of all chunks, row group by row group.
 
         The number is 0 if a chunk does not state the field, and the length of text; with `presence` it is 1 if the chunk states the field.
         """
         flag = _PRESENCE if presence else 0
-        fields = b"".join(bytes([field_id, kind | flag]) for field_id, kind in map(_field_ids().__getitem__, names))
-        return tuple(memoryview(values).cast("q") for values in _compact.numbers(self.raw, self._chunks, fields))
+        fields = b"".join([bytes([field_id, kind | flag]) for field_id, kind in map(_field_ids().__getitem__, names)])
+        return tuple([memoryview(values).cast("q") for values in _compact.numbers(self.raw, self._chunks, fields)])
 
     def _at(self, row_group: int) -> _RowGroupAt:
         width = len(_RowGroupAt._fields)

@@ -68,9 +68,12 @@ class Column:
 
     @property
     def type_name(self) -> str:
-        """Name of the type, such as `INT64`, `FIXED_LEN_BYTE_ARRAY(16) UUID`, `INT32 DECIMAL(9,2)`."""
+        """Name of the type, such as `INT64`, `FIXED_LEN_BYTE_ARRAY(16) UUID`, `INT32 DECIMAL(9,2)`.
+
+        `INT(64,signed)` of an INT64 says nothing new, and only some writers state it.
+        """
         physical = f"{self.physical}({self.type_length})" if self.type_length else self.physical
-        return f"{physical} {self.logical}" if self.logical else physical
+        return physical if str(self.logical or "") in ("", f"INT({physical[3:]},signed)") else f"{physical} {self.logical}"
 
 
 def ensure_readable(column: Column, place: str) -> None:

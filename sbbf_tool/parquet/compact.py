@@ -58,7 +58,7 @@ def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value, pos + 1
-    raise UnreadableError("a varint has more than ten bytes", place=f"footer byte {pos:,}")
+    raise UnreadableError("a varint has more than ten bytes", place=f"byte {pos:,}")
 
 
 def build_varint(value: int) -> bytes:
@@ -97,7 +97,7 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = No
     if kind in (TRUE, FALSE):
         return pos
     if depth >= MAX_DEPTH:
-        raise UnreadableError(f"structs are nested more than {MAX_DEPTH} deep", place=f"footer byte {pos:,}")
+        raise UnreadableError(f"structs are nested more than {MAX_DEPTH} deep", place=f"byte {pos:,}")
     if kind == STRUCT:
         return _skip_struct(buf, pos, depth + 1, ends)
     if kind in (LIST, SET):
@@ -116,7 +116,7 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = No
         return pos
     if kind in _ELEMENT_WIDTH:
         return _within(buf, pos, pos + _ELEMENT_WIDTH[kind])
-    raise UnreadableError(f"a field has type {kind}, which the compact protocol does not define", place=f"footer byte {pos:,}")
+    raise UnreadableError(f"a field has type {kind}, which the compact protocol does not define", place=f"byte {pos:,}")
 
 
 def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
@@ -160,7 +160,7 @@ def _skip_elements(buf: bytes, pos: int, kind: int, count: int, depth: int, ends
 
 def _within(buf: bytes, pos: int, end: int) -> int:
     if end > len(buf):
-        raise UnreadableError(f"a value of {end - pos:,} bytes extends past the end", place=f"footer byte {pos:,}")
+        raise UnreadableError(f"a value of {end - pos:,} bytes extends past the end", place=f"byte {pos:,}")
     return end
 
 

@@ -9,6 +9,7 @@ or signed has a `Cipher`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from sbbf_tool.errors import NotParquetError, UnreadableError
@@ -168,16 +169,20 @@ class Footer(FooterStructs):
         if columns is not None and len(columns) * LEAST_SHARE < len(self.columns):
             keys = ((row_group, column) for row_group in range(self.num_row_groups) for column in sorted(columns))
             return {key: place for key in keys if (place := self.filter_place(*key)) is not None}
+        places = self._places
+        return dict(places) if columns is None else {key: place for key, place in places.items() if key[1] in columns}
+
+    @cached_property
+    def _places(self) -> dict[ChunkKey, FilterPlace]:
         offsets, lengths, paths = self.numbers("bloom_filter_offset", "bloom_filter_length", "file_path")
         if not any(offsets):
             return {}
         (has_length,) = self.numbers("bloom_filter_length", presence=True)
-        places = {
+        return {
             divmod(at, len(self.columns)): FilterPlace(offset, lengths[at] if has_length[at] else None)
             for at, offset in enumerate(offsets)
             if offset > 0 and not (paths[at] and self.elsewhere(*divmod(at, len(self.columns))))
         }
-        return places if columns is None else {key: place for key, place in places.items() if key[1] in columns}
 
     def recorded_chunks(self) -> set[ChunkKey]:
         """Return the chunks that are not locked for which a filter offset or length is stated, valid or not."""

@@ -38,7 +38,7 @@ class FooterStructs:
             raise UnreadableError("the footer has no schema or no list of row groups")
         self._row_groups: dict[int, RowGroup] = {}
         self._chunks: dict[tuple[int, int], ColumnChunk] = {}
-        self._fields: dict[tuple[str, bool], Sequence[int]] = {}
+        self._numbers: dict[tuple[tuple[str, ...], bool], tuple[Sequence[int], ...]] = {}
 
     @property
     def num_row_groups(self) -> int:
@@ -99,10 +99,10 @@ class FooterStructs:
         if self.index is None:
             return tuple([int(value is not None) if presence else _as_number(value) for value in self._values(name)] for name in names)
         # Eight bytes per chunk and field are kept, so that the footer is read once for each set of fields.
-        missing = [name for name in names if (name, presence) not in self._fields]
-        if missing:
-            self._fields |= zip(((name, presence) for name in missing), self.index.numbers(missing, presence=presence), strict=True)
-        return tuple(self._fields[name, presence] for name in names)
+        numbers = self._numbers.get((names, presence))
+        if numbers is None:
+            numbers = self._numbers[names, presence] = self.index.numbers(names, presence=presence)
+        return numbers
 
     def _values(self, name: str) -> Iterator[Any]:
         is_outer = hasattr(ColumnChunk(), name)

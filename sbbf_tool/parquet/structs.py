@@ -35,7 +35,7 @@ def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
     try:
         return struct, struct_reader.read(struct, data)
     except UnreadableError as error:
-        where = f" at {error.place}" if error.place else ""
+        where = f" at its {error.place}" if error.place else ""
         raise UnreadableError(f"not a readable {cls.__name__} ({error.message}{where})") from error
 
 

@@ -26,9 +26,7 @@ _FEW = 2
 
 
 # Nearly every engine that reads filters uses them on these types, and on none of these types is a filter harmful; a test verifies that.
-_PLAIN_TYPES = frozenset(
-    ("INT32", "INT32 INT(32,signed)", "INT64", "INT64 INT(64,signed)", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE")
-)
+_PLAIN_TYPES = frozenset(("INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE"))
 
 
 def find_engine(name: str) -> EngineReport:
@@ -42,13 +40,14 @@ def find_engine(name: str) -> EngineReport:
 
 def list_verdicts(
     column: Column,
+    engines: Iterable[EngineReport] = (),
     *,
     arrow_type: str | None = None,
     bitset_bytes: int | None = None,
     has_length: bool = True,
     has_interval_mark: bool = False,
 ) -> tuple[EngineVerdict, ...]:
-    """List one verdict per engine on a filter of `column`, in the order of the table.
+    """List one verdict on a filter of `column` per engine, or per engine of the table.
 
     Optional facts refine the verdicts: the column's type in the file's ARROW:schema (`arrow_schema.arrow_type`), the size of the filter's
     bitset, whether the footer states the length of the filter, and whether it marks filters of INTERVAL as DuckDB does.
@@ -56,7 +55,7 @@ def list_verdicts(
     index = load_table().families.index(find_family(column))
     place = _classify_place(column)
     refined_verdicts = []
-    for report in load_table().engines:
+    for report in engines or load_table().engines:
         verdict = report.verdicts[index]
         if has_interval_mark and (report.id, verdict.family) == ("duckdb", "interval"):
             verdict = replace(verdict, verdict=USED, explanation="Used, because the file has the key duckdb.interval_bloom_filter.")
@@ -66,19 +65,25 @@ def list_verdicts(
     return tuple(refined_verdicts)
 
 
-def list_warnings(column: Column, *, has_interval_mark: bool = False) -> list[str]:
-    """List the warnings about a filter of `column`, the worst first; none for the common types. The mark is as in `list_verdicts`.
+def is_plain(column: Column) -> bool:
+    """Return whether the table has no warning about filters of the column, so that it need not be read."""
+    return column.type_name in _PLAIN_TYPES and not column.max_repetition
+
+
+def list_warnings(column: Column, engines: Iterable[EngineReport] = (), *, has_interval_mark: bool = False) -> list[str]:
+    """List the warnings about a filter of `column` in these engines, or in all, the worst first; none for the common types.
 
     Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
     """
-    if column.type_name in _PLAIN_TYPES and not column.max_repetition:
+    if is_plain(column):
         return []
-    verdicts = list_verdicts(column, has_interval_mark=has_interval_mark)
+    engines = tuple(engines) or load_table().engines
+    verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
     warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
     warnings += [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
-    if len(users) <= _FEW:
-        readers = sum(report.uses_filters for report in load_table().engines)
+    if len(users) <= _FEW < len(engines):
+        readers = sum(report.uses_filters for report in engines)
         family = find_family(column)
         # The last family holds all types without one of their own, so its name says nothing about this column.
         name = column.type_name if family == load_table().families[-1] else family.name

@@ -52,8 +52,8 @@ class SaturatedFilter:
     """False-positive rate estimated from the bits that are set."""
 
 
-def explain_refusal(filters: Iterable[SaturatedFilter]) -> str:
-    """Explain why these filters were left out, and how to write them."""
+def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None) -> str:
+    """Explain why these filters were left out, and how to write them; `ndv` is the number of distinct values that one of them holds."""
     by_column: dict[str, list[SaturatedFilter]] = {}
     for saturated in filters:
         by_column.setdefault(saturated.column, []).append(saturated)
@@ -62,7 +62,8 @@ def explain_refusal(filters: Iterable[SaturatedFilter]) -> str:
         worst = max(members, key=lambda saturated: saturated.fpp)
         rate = f"{format_percent(worst.fpp)} with {worst.bitset_bytes:,} bytes"
         parts.append(f"column {column}: {format_count(len(members), 'filter')} left out, whose false-positive rate would be {rate}")
-    return f"{'; '.join(parts)}; allow larger filters, or force that they are written"
+    values = "" if ndv is None else f" (a row group has {format_count(round(ndv), 'distinct value')})"
+    return f"{'; '.join(parts)}; allow larger filters{values}, or force that they are written"
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,13 @@ INLINED = "rows that the catalog has in place of files may hold a value: flush t
 NOT_PARQUET = {name: f"the file is in {name}, not Parquet: its rows are not queried" for name in ("ORC", "AVRO")}
 """Why a data file of a table is skipped, by its format."""
 
+VANISHED = "the file is gone, and only earlier versions of the table have it"
+"""Why a file of an earlier version of a table is skipped."""
+
 NOT_QUERIED = (UNFINISHED, HUDI_LOG, INLINED, *NOT_PARQUET.values())
 """Why rows that a query may find are not looked at: no value is absent then."""
 
-LEFT_OUT = (OTHER_NAME, *NOT_QUERIED)
+LEFT_OUT = (OTHER_NAME, VANISHED, *NOT_QUERIED)
 
 
 HAS_EVERY_FILTER = "the file has every filter"

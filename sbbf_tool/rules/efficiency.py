@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -9,17 +10,21 @@ from itertools import pairwise
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
+from sbbf_tool.parquet.arrow_schema import arrow_type
+from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.statistics import bounds
+from sbbf_tool.query_engines.use import Use, use_of
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts, are_many
 from sbbf_tool.rules.rule import REBUILD_ONLY, Limits, Rule, at_each_filter
+from sbbf_tool.rules.satisfaction import SATISFIED
 
 GROUP = "efficiency"
 _warning, _info = (partial(Rule, group=GROUP, severity=severity) for severity in (WARNING, INFO))
 
-_MUCH_SMALLER = 4
+_MUCH_SMALLER, _HEADER_BYTES = 4, 19
 LARGE_SHARE = 0.25
 
 
@@ -39,7 +44,7 @@ def _saturated(chunk: ChunkFacts) -> str | None:
 def _nearly_empty(chunk: ChunkFacts) -> str | None:
     """Return evidence of a filter far larger than its values need: at a quarter of its size it would still keep the usual FPP."""
     num_bytes = _sufficient_bytes(chunk)
-    if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None:
+    if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None or _is_as_declared(chunk):
         return None
     size = chunk.stored.header.num_bytes
     if size < _MUCH_SMALLER * num_bytes:
@@ -73,22 +78,26 @@ def _cost(chunk: ChunkFacts) -> str:
     return f"{chunk.stored.length:,} bytes of filter for {chunk.chunk_bytes:,} bytes of data"
 
 
-def _shrink_or_remove(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that shrinks the filters if each then becomes smaller than its data; otherwise the fix that removes them."""
-    fits = all((num_bytes := _sufficient_bytes(chunk)) is not None and num_bytes < chunk.chunk_bytes for chunk in column.filters)
-    return fixes.shrink(column, limits) if fits else fixes.remove(column, limits)
+def _is_as_declared(chunk: ChunkFacts) -> bool:
+    return chunk.judgment is not None and chunk.judgment.outcome == SATISFIED
 
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that shrinks the filters; None if no filter is larger than its values need: small data is not a defect."""
-    return fixes.shrink(column, limits) if any(chunk.bits is not None and chunk.bits.can_shrink for chunk in column.filters) else None
+    """Return the fix that shrinks the filters; None if they would still be large: small data is not a defect."""
+    is_solved = all(
+        _share(chunk) <= LARGE_SHARE
+        or (not _is_as_declared(chunk) and (_sufficient_bytes(chunk) or math.inf) + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes)
+        for chunk in column.filters
+    )
+    return fixes.shrink(column, limits) if is_solved else None
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     """Yield row groups that have values but no filter. Skip those whose encrypted metadata cannot be read: they may have one."""
     if column.filters:
         for chunk in column.chunks:
-            if chunk.place is None and not chunk.meta.is_locked and chunk.values != 0:
+            is_left_out = chunk.judgment is not None and chunk.judgment.is_limited
+            if chunk.place is None and not chunk.meta.is_locked and chunk.values != 0 and not is_left_out:
                 why = "; all its pages are dictionary-encoded" if chunk.meta.is_dictionary_encoded else ""
                 yield Evidence(chunk.row_group, f"it has no filter{why}")
 
@@ -101,8 +110,25 @@ def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
         yield Evidence(None, f"the ranges from min to max of its {len(non_empty)} row groups do not overlap")
 
 
-def _dictionary_encoded(chunk: ChunkFacts) -> str | None:
-    return "all its pages are dictionary-encoded" if chunk.meta.is_dictionary_encoded else None
+def _use(column: ColumnFacts, limits: Limits) -> Use:
+    kind, has_mark = arrow_type(column.footer, column.column), has_interval_mark(column.footer, column.column)
+    return use_of(column.column, limits.engines, arrow_type=kind, has_interval_mark=has_mark)
+
+
+def _dictionary_encoded(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    encoded = [chunk for chunk in column.filters if chunk.meta.is_dictionary_encoded]
+    if encoded and (users := (use := _use(column, limits)).users) and users == use.dictionary_users:
+        yield from (Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded)
+
+
+def _remove_unless_required(column: ColumnFacts, limits: Limits) -> Fix | None:
+    return None if any(chunk.target is not None for chunk in column.chunks) else fixes.remove(column, limits)
+
+
+def _harmful(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    is_judged = column.filters and column.column.physical != "BOOLEAN"  # which has a rule of its own
+    if is_judged and (harm := _use(column, limits).harm) is not None:
+        yield Evidence(None, harm)
 
 
 def _unreferenced_bytes(file: FileFacts) -> Iterator[Evidence]:
@@ -146,7 +172,7 @@ RULES = (
         why="Small row groups, or data that compresses well. StarRocks ignores such a filter; other readers gain only where it lets them "
         "skip the other columns of the row group.",
         look=at_each_filter(_larger_than_chunk),
-        fix=_shrink_or_remove,
+        fix=_shrink_if_it_helps,
     ),
     _info(
         name="large-for-chunk",
@@ -169,19 +195,26 @@ RULES = (
     _info(
         name="sorted-column",
         reads=Reads.FOOTER,
-        message="The row groups are sorted by this column, so min and max already leave at most one row group to read.",
-        why="The filter can exclude only that row group.",
+        message="The row groups are sorted by this column, so min and max already leave at most one row group of the file to read.",
+        why="The filter can exclude only that row group. It may help over many files whose ranges overlap: advice on all of them tells.",
         look=_sorted,
-        fix=fixes.remove,
     ),
     _info(
         name="dictionary-encoded",
         reads=Reads.FOOTER,
-        message="Every value of the column chunk is in its dictionary, which parquet-java and Impala query instead of the filter.",
-        why="DuckDB and arrow-rs write and use filters for such chunks; Spark, Iceberg and Trino query the dictionary first; Impala "
-        "does not read the filter.",
-        look=at_each_filter(_dictionary_encoded),
-        fix=fixes.remove,
+        message="Every value of the column chunk is in its dictionary, which all engines that read the files query instead of the filter.",
+        why="parquet-java, and with it Spark and Iceberg, and Trino query the dictionary first; Impala does not read the filter. DuckDB "
+        "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names the engines that read the files.",
+        look=_dictionary_encoded,
+    ),
+    _warning(
+        name="harmful-to-engine",
+        reads=Reads.FOOTER,
+        message="A query engine that may read the file loses rows or fails where this column has a filter.",
+        why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 does for FLOAT16. The rule applies to the "
+        "engines that `engines` names or, without it, where filters on this type harm as many engines as they help.",
+        look=_harmful,
+        fix=_remove_unless_required,
     ),
     _info(
         name="unreferenced-bytes",

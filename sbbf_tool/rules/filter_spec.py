@@ -25,7 +25,7 @@ from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import Predicate, parse_predicate
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.hints import suggest
-from sbbf_tool.numbers import parse_size
+from sbbf_tool.numbers import parse_ratio, parse_size
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -174,6 +174,8 @@ def _parse_names(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_number(value: object) -> float | None:
+    if isinstance(value, str):
+        return parse_ratio(value)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 

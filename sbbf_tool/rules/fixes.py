@@ -36,8 +36,10 @@ def _has_drafts(column: ColumnFacts) -> bool:
 
 
 def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that builds the requested filters; None if their sizes differ by row group, which no parameter states."""
-    if _gets_no_filter(column):
+    """Return the fix that builds the requested filters; None if no filter can be built, or if their sizes differ by row
+    group, which no parameter states.
+    """
+    if _gets_no_filter(column) or any(chunk.encryption is not None for chunk in column.chunks):
         return None
     sizes = {chunk.target for chunk in column.chunks if chunk.target is not None}
     if len(sizes) != 1:
@@ -73,7 +75,8 @@ def shrink(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that shrinks filters to the smallest size that keeps the usual FPP. Filters of drafts are rebuilt in that size."""
     if _has_drafts(column):
         return rebuild(column, limits)
-    return Fix("resize_filters", (column.changeable_name,), (column.name,), fpp=DEFAULT_FPP, keys=column.keys_path)
+    fpp = min(DEFAULT_FPP, limits.max_fpp or 1)
+    return Fix("resize_filters", (column.changeable_name,), (column.name,), fpp=fpp, keys=column.keys_path)
 
 
 def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         jobs: int | None
         on: Runner | None
         state: str | os.PathLike[str] | None
+        all_versions: bool
 
 
 Report = TypeVar("Report")
@@ -104,6 +105,7 @@ def run(
     jobs: int | None = None,
     on: Runner | None = None,
     state: str | os.PathLike[str] | None = None,
+    all_versions: bool = False,
     errors: str = "raise",
 ) -> Any:
     """Carry `verb` to each of the files.
@@ -112,6 +114,7 @@ def run(
     `where` is a predicate on partitions, such as `dt >= '2026-01-01'`. `keys`, `max_page_bytes` and `strict` are as in `ReadingVerb`.
     `jobs` is the maximum number of workers on this machine (one per core if None); `on` is another runner, such as `spark.runner.Spark`.
     `state` is an SQLite file that keeps outcomes: files that are unchanged since are not opened. `edit` says how files are changed.
+    `all_versions` means the files of all retained versions of a table, with the rows that any version has deleted.
 
     A failure in one file is its row. Raises UsageError (also after the last row, if no file has a column that the verb names),
     UnreadableError (a name that means no file) and RefusedError (a table that cannot
@@ -129,8 +132,12 @@ def run(
         raise UsageError(f"the number of workers must be a number of at least 1, not {jobs!r}")
     if state is not None and not verb.has_state:
         raise UsageError(f"a state holds no outcomes of {verb.name}")
+    if all_versions and verb.changes:
+        raise UsageError("all_versions is for verbs that change no file")
     items = as_iterable(paths)
-    selection = _select(items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items)), where)
+    selection = _select(
+        items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items)), where, all_versions=all_versions
+    )
     table, change = selection.table, None
     if table is not None:
         verb = verb.of_table(table.name)
@@ -152,13 +159,13 @@ def run(
     return rows.summary
 
 
-def _select(names: Iterable[Any], where: str | None) -> Selection:
+def _select(names: Iterable[Any], where: str | None, *, all_versions: bool = False) -> Selection:
     table = None
     if isinstance(names, tuple):
         if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
             raise UsageError("a table is the only path of a run", file=name)
         table = find_table(names[0]) if len(names) == 1 else None
-    return Selection(names, None if where is None else parse_predicate(where), table=table)
+    return Selection(names, None if where is None else parse_predicate(where), table=table, all_versions=all_versions)
 
 
 def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableChange | None:

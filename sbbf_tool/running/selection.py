@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
+from sbbf_tool.errors import ErrorPlace, MissingError, NoColumnError, SbbfError, UsageError
 from sbbf_tool.reports.rows import INLINED, ListedFile
+from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -28,7 +30,7 @@ _MOST_FILES_TO_OPEN = 100
 class Selection:
     """Files by name, folder, glob or URL, or the live files of a table."""
 
-    __slots__ = ("_live_files", "file", "listing", "names", "run", "table", "where")
+    __slots__ = ("_listed", "_live_files", "all_versions", "file", "listing", "names", "run", "table", "where")
 
     def __init__(
         self,
@@ -37,11 +39,14 @@ class Selection:
         file: str | None = None,
         table: Table | None = None,
         run: str | None = None,
+        *,
+        all_versions: bool = False,
     ) -> None:
         """Take one or more names; an iterator of names is read once, as files are needed. `where` selects partitions.
 
         `file` is the only file that the names mean, if known: then nothing is listed. `table` is the table that the only name means, and
-        `run` the id of a run that changes it.
+        `run` the id of a run that changes it. `all_versions` selects the files of all its retained versions,
+        with the rows that any of them has deleted.
         """
         self.file = file
         items = as_iterable(names)
@@ -49,13 +54,18 @@ class Selection:
         self.where = where
         self.table = table
         self.run = run
+        self.all_versions = all_versions
+        if all_versions and (table is None or run is not None):
+            raise UsageError("all versions are those of a table that is only read", hint="give its root as the only path")
+        self._listed: AbstractSet[str] = frozenset()
+        """The paths of all files of all versions, comparable."""
         self._live_files: tuple[LiveFile, ...] | None = None
         self.listing: tuple[ListedFile, ...] | None = None
         """The files, if they have been listed before."""
 
     def only(self, files: Iterable[ListedFile]) -> Selection:
         """Return the same selection with these of its files, which are not listed again."""
-        selection = Selection((), self.where, table=self.table, run=self.run)
+        selection = Selection((), self.where, table=self.table, run=self.run, all_versions=self.all_versions)
         selection._live_files, selection.listing = self._live_files, tuple(files)
         return selection
 
@@ -83,21 +93,45 @@ class Selection:
     def other_rows(self, needs: Needs) -> Iterator[ListedFile]:
         """Yield the table itself, as skipped, if rows that are in none of its files may hold a value that a verb looks for."""
         is_query = self.table is not None and self.listing is None and needs.values is not None
-        if is_query and self.table is not None and self.table.query_other_rows(next(iter(needs.columns), None), needs.values or ()):
-            yield ListedFile(self.table.name, skipped=INLINED)
+        if is_query and self.table is not None:
+            column = next(iter(needs.columns), None)
+            if self.table.query_other_rows(column, needs.values or (), all_versions=self.all_versions):
+                yield ListedFile(self.table.name, skipped=INLINED)
+
+    def count_unlisted(self) -> int:
+        """Return how many Parquet files below the table's folder no version lists, if all are selected. Raises UnreadableError."""
+        from sbbf_tool.running.discover import discover
+
+        assert self.table is not None, "the selection is no table"
+        self.live_files()
+        folder = self.table.location
+        try:
+            # A folder that does not exist is listed as a file.
+            paths = {_comparable(file.path) for file in discover((folder,)) if file.skipped is None and file.path != folder}
+        except MissingError:
+            return 0
+        return len(paths - self._listed)
 
     def live_files(self) -> tuple[LiveFile, ...]:
-        """Return the table's live files in the selected partitions, which are read once.
+        """Return the table's live files, or those of all versions, in the selected partitions, which are read once.
 
         A file that the table lists twice cannot be replaced: a copy would have to take both places. Raises UsageError if the table lacks a
         column of the predicate.
         """
         assert self.table is not None, "the selection is no table"
         if self._live_files is None:
-            live_files = tuple(self.table.live_files())
+            if self.all_versions:
+                files, others = self.table.all_files()
+                by_path: dict[str, LiveFile] = {}
+                for file in files:
+                    by_path.setdefault(file.path, file)
+                live_files = tuple(by_path.values())
+                self._listed = set(map(_comparable, (*by_path, *others)))
+            else:
+                live_files = tuple(self.table.live_files())
             counts = Counter(live.path for live in live_files)
             self._live_files = tuple(
-                live if counts[live.path] == 1 or live.unchangeable else replace(live, unchangeable=_TWICE)
+                live if counts[live.path] == 1 else _twice(live)
                 for live in live_files
                 if self.where is None or self.where.accepts_values(live.partition, live.unknown, self.table.partition_types)
             )
@@ -161,7 +195,8 @@ class Selection:
             folder_of_copy = folder
             if self.run is not None and not live.unchangeable:
                 folder_of_copy = self.table.copy_path(live, copy_name(self.run, base)).rpartition("/")[0]
-            if live.columns is not None or live.partition or live.unknown or folder_of_copy != folder:
+            deletes = () if self.all_versions else live.deletes
+            if live.columns is not None or live.partition or live.unknown or deletes or not live.is_live or folder_of_copy != folder:
                 special[live.path] = replace(
                     usual,
                     path=live.path,
@@ -169,8 +204,24 @@ class Selection:
                     folder=None if folder_of_copy == folder else folder_of_copy,
                     partition=live.partition,
                     unknown=live.unknown,
+                    deletes=deletes,
+                    is_live=live.is_live,
                 )
         return TableFiles(usual, special)
+
+
+def _twice(file: LiveFile) -> LiveFile:
+    """Return a file that the table lists twice: rows that are deleted in one place may be live in the other."""
+    from sbbf_tool.file.table_file import UnknownDeletes
+
+    deletes = (UnknownDeletes(_TWICE),) if file.deletes else ()
+    return replace(file, unchangeable=file.unchangeable or _TWICE, deletes=deletes)
+
+
+def _comparable(path: str) -> str:
+    from sbbf_tool.running.discover import path_of
+
+    return path_of(path) if is_url(path) else os.path.normpath(path)
 
 
 def _has_column(columns: Sequence[Column], name: str) -> bool:

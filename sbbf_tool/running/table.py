@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from sbbf_tool.file.partitions import PathPredicate
+    from sbbf_tool.file.table_file import Deletes
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.parquet.column_names import ColumnNames, Path
     from sbbf_tool.rules.filter_spec import FilterSpec
@@ -44,6 +45,10 @@ class LiveFile:
     """Names of the columns of this file, for a file whose columns the table finds by a mapping of its own; None: those of the table."""
     unknown: AbstractSet[str] = frozenset()
     """Names of the table's partition values that the partition spec of this file lacks: a predicate on one does not exclude the file."""
+    deletes: tuple[Deletes, ...] = ()
+    """Deletes that apply to the file."""
+    is_live: bool = True
+    """Whether this version of the table has the file, and not only an earlier one, whose files may have been deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,15 @@ class Table(ABC):
     def live_files(self) -> Iterable[LiveFile]:
         """Return the data files of this version, in the order of the table's metadata."""
 
-    def query_other_rows(self, column: str | None, values: Sequence[object]) -> bool:
-        """Return whether rows that are in none of the live files may hold one of the values in a column, or in any; None is null."""
+    def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
+        """Return the data files of all retained versions, live ones first, and the paths of other files that these versions list.
+
+        A path may occur more than once; its first file counts.
+        """
+        raise RefusedError(f"of a table of {self.format}, only the newest version is read", file=self.name)
+
+    def query_other_rows(self, column: str | None, values: Sequence[object], *, all_versions: bool = False) -> bool:
+        """Return whether rows that are in none of the files may hold one of the values in a column, or in any; None is null."""
         return False
 
     @abstractmethod

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from sbbf_tool.display import redact
 from sbbf_tool.errors import (
     LockedError,
+    MissingError,
     NoColumnError,
     NotApplicableError,
     NothingToDoError,
@@ -24,7 +25,7 @@ from sbbf_tool.errors import (
 )
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, ListedFile, Row
+from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, VANISHED, ListedFile, Row
 from sbbf_tool.verbs.verb import AllFiles, Given
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class Work(Generic[Report]):
             report = verb.carry(file, self.given, jobs, progress)
             status, reason = verb.outcome(file, report)
         except SbbfError as failed:
+            if isinstance(failed, MissingError) and isinstance(file, TableFile) and not file.is_live:
+                return Row(name, SKIPPED, VANISHED)
             error, report = failed, verb.failed(file, failed)
         except Exception as unexpected:
             if (interrupt := interrupt_of(unexpected)) is not None:

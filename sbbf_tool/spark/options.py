@@ -13,6 +13,7 @@ from typing import TypeVar
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
 from sbbf_tool.hints import suggest
+from sbbf_tool.numbers import parse_ratio
 from sbbf_tool.spark.views import Chunks, Findings, RowView
 
 FILES_PER_TASK = 1000
@@ -68,7 +69,7 @@ def _findings(options: Options) -> Findings:
     from sbbf_tool.rules.check_policy import make_policy
 
     settings: dict[str, object] = {name: options.list(name) for name in ("require", "select", "ignore")}
-    settings |= {"max_fpp": options.number("maxFpp", float), "max_bytes_share": options.number("maxBytesShare", float)}
+    settings |= {"max_fpp": options.number("maxFpp", _ratio), "max_bytes_share": options.number("maxBytesShare", _ratio)}
     settings |= {"min_ndv": options.number("minNdv", int), "min_chunk_bytes": options.number("minChunkBytes", int)}
     policy = make_policy(settings | {"quick": options.flag("quick")})
     return Findings(policy, options.number("maxPageBytes", int))
@@ -127,6 +128,10 @@ class Options:
         for name in names:
             if name in self._values:
                 raise UsageError(f"option {name!r} does not apply to {why}")
+
+
+def _ratio(text: str) -> float:
+    return parse_ratio(text) or 0.0
 
 
 def _key(name: str) -> str:

@@ -13,7 +13,7 @@ import stat
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.storage.sorted_names import sort_names
 from sbbf_tool.storage.system_calls import READ
 
@@ -53,7 +53,7 @@ def entries(name: str) -> Iterator[Entry]:
 
     Below a folder, names that start with a dot or `_` are skipped, as in Spark and Hive, except partition folders (`_day=1`). Files without
     .parquet are those that begin and end with the magic of Parquet. A link to a folder is yielded as such: another user may have created
-    it, and it may lead anywhere. Raises UnreadableError if there is no file.
+    it, and it may lead anywhere. Raises MissingError if there is no file.
     """
     if os.path.isdir(name):
         matches = _walk(name)
@@ -67,7 +67,7 @@ def entries(name: str) -> Iterator[Entry]:
         is_empty = is_empty and (entry.is_folder or entry.is_unfinished or entry.is_hudi_log)
         yield entry
     if is_empty:
-        raise UnreadableError("no Parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
+        raise MissingError("no Parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
 
 
 def has_files(folder: str) -> bool:

@@ -30,7 +30,7 @@ from sbbf_tool.advice.verdicts import (
     explain_useless_filters,
     judge_with_data,
     list_cautions,
-    select_engines,
+    use_in,
 )
 from sbbf_tool.arguments import as_iterable, as_names
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
@@ -40,6 +40,7 @@ from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
+from sbbf_tool.query_engines.use import ensure_engines
 from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import FileIn, name_of
@@ -184,6 +185,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
 
     def ensure_valid(self) -> None:
         sizing.ensure_fpp(self.fpp)
+        ensure_engines(self.engine_names)
         if self.emit is not None:
             ensure_writer(self.emit)
 
@@ -194,8 +196,8 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         fpp, queries, engines, keys = self.fpp, _as_queries(self.queries), tuple(self.engine_names), Keys.of(files.given.keys)
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
         totals_by_column = summary.totals
-        users = {key: select_engines(totals, engines) for key, totals in totals_by_column.items()}
-        reasons = {key: summary.judge(totals, *users[key]) for key, totals in totals_by_column.items()}
+        uses = {key: use_in(totals, engines) for key, totals in totals_by_column.items()}
+        reasons = {key: summary.judge(totals, uses[key]) for key, totals in totals_by_column.items()}
         undecided = [key for key, reason in reasons.items() if reason is None and not (queries or self.all_types)]
         left_out = {key: reason for key in undecided if (reason := explain_rarity(totals_by_column[key])) is not None}
         reasons |= left_out
@@ -211,7 +213,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         for key, totals in totals_by_column.items():
             lookup = estimate_lookup(totals, summary.estimate_share(totals))
             reason = reasons[key] or judge_with_data(totals, lookup, fpp)
-            cautions = list_cautions(totals, users[key][0], engines) if reason is None else ()
+            cautions = list_cautions(totals, uses[key], engines) if reason is None else ()
             verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out)
             columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
         paths = tuple(map(redact, files.names))

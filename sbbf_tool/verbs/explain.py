@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
@@ -33,7 +34,8 @@ from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
-from sbbf_tool.query_engines.verdicts import find_engine, list_verdicts, load_table
+from sbbf_tool.query_engines.use import engines_of
+from sbbf_tool.query_engines.verdicts import list_verdicts
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
@@ -137,7 +139,7 @@ STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "re
 
 
 class Explain(ReadingVerb[ExplainReport]):
-    """Explain what skips each row group in a query for `column = value` or `column IN (...)`, in each engine or only in `engine_name`.
+    """Explain what skips each row group in a query for `column = value` or `column IN (...)`, in each engine or only in `engine_names`.
 
     Values are as in `Probe`; None queries null (`column IS NULL`). Of several values, each means is asked for those that the means before
     it leave, and excludes a row group if it excludes all of these. A filter or dictionary whose bytes contradict
@@ -149,7 +151,7 @@ class Explain(ReadingVerb[ExplainReport]):
     report = ExplainReport
     column: str = opt("The column of the query", convert=as_name)
     values: object = opt("The value of the query, or several", convert=values_of)
-    engine_name: str | None = opt("Only this engine", default=None)
+    engine_names: Iterable[str] = opt("Only these engines", default=(), convert=partial(as_names, kind="engine"))
 
     def needs(self) -> Needs:
         return Needs(columns=(self.column,), values=self.values)
@@ -159,7 +161,7 @@ class Explain(ReadingVerb[ExplainReport]):
         assert isinstance(values, Sequence)
         if not values:
             raise UsageError("no value to query")
-        engines = load_table().engines if self.engine_name is None else (find_engine(self.engine_name),)
+        engines = engines_of(self.engine_names)
         try:
             with file.locate_errors():
                 question = question_of(find_column(file.footer.columns, column), values, is_strict=strict)
@@ -170,7 +172,7 @@ class Explain(ReadingVerb[ExplainReport]):
             return _explain_missing(file, missing, error, values)
         file.expect_filters([question.column], whole=True)
         kind, has_mark = arrow_type(file.footer, question.column), has_interval_mark(file.footer, question.column)
-        verdicts_of = partial(list_verdicts, question.column, arrow_type=kind, has_interval_mark=has_mark)
+        verdicts_of = partial(list_verdicts, question.column, engines, arrow_type=kind, has_interval_mark=has_mark)
         unreadable: list[str] = []
         numbers = range(file.footer.num_row_groups)
         row_groups = [_explain_row_group(file, number, question, verdicts_of, unreadable) for number in numbers]
@@ -193,10 +195,10 @@ class Explain(ReadingVerb[ExplainReport]):
 
 
 def explain(
-    path: Readable, column: str, values: object, *, engine_name: str | None = None, **options: Unpack[ReadOptions]
+    path: Readable, column: str, values: object, *, engine_names: Iterable[str] = (), **options: Unpack[ReadOptions]
 ) -> ExplainReport:
     """Explain what a query for a value, or one of several, reads of one file; see `Explain`, and `ReadingVerb` for the options."""
-    return Explain(column, values, engine_name)(path, **options)
+    return Explain(column, values, engine_names)(path, **options)
 
 
 def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ExplainReport:

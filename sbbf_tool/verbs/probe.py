@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from heapq import merge
-from itertools import repeat, starmap
+from itertools import accumulate, repeat, starmap
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import NoColumnError, UsageError
@@ -73,15 +73,16 @@ class Probe(ReadingVerb[ProbeReport]):
 
     `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
     `null` unless the column holds text or bytes of variable length. Only an absence is certain; with `confirm`, a presence too, and what
-    reading does not show is `cannot say`. With `also`, a text such as `device = 'x' AND city IS NULL` or values by column, only rows count
-    that satisfy this condition too. With None as `column`, each column is queried for the values that its type can hold. Filters of a draft
-    of the format answer only if `dialect` is their dialect (see `bloom.dialects`) and some values of the column, which are read for this
-    purpose, confirm it; filters of the released format are always queried as such. A column that the file lacks is an error; unless
-    `strict`, as for one of many files, its values are `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the
-    format answers `cannot say`; `unreadable` lists it. Values that the column cannot hold are `unfit`: a number is absent then, and of
-    others nothing is said, as of values that `compares` does not accept for the column. Raises UsageError (no such column or dialect; with
-    `strict`, only values that the column cannot hold), UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a
-    key) and AuthenticationError (encrypted bytes that their writer did not write).
+    reading does not show is `cannot say`; rows that a table has deleted are not present. With `also`, a text such as
+    `device = 'x' AND city IS NULL` or values by column, only rows count that satisfy this condition too. With None as `column`, each column
+    is queried for the values that its type can hold. Filters of a draft of the format answer only if `dialect` is
+    their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm it; filters of the released
+    format are always queried as such. A column that the file lacks is an error; unless `strict`, as for one of many files, its values are
+    `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers `cannot say`; `unreadable` lists
+    it. Values that the column cannot hold are `unfit`: a number is absent then, and of others nothing is said, as of values that `compares`
+    does not accept for the column. Raises UsageError (no such column or dialect; with `strict`, only values that the column cannot hold),
+    UnreadableError (not a Parquet file), RefusedError (an encrypted footer without a key) and AuthenticationError (encrypted bytes that
+    their writer did not write).
     """
 
     name = "probe"
@@ -315,26 +316,40 @@ def _confirm(
 ) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[RowMatch]]:
     """Read the columns of the row groups that may hold values: return the values that are there, and what reading cannot show."""
     row_groups, counts, open_answers = dict[int, list[int]](), Counter[int](), list[RowGroupAnswers]()
-    found_rows: list[tuple[int, list[ValueRows]]] = []
+    deletes = file.run.path.deletes if isinstance(file.run.path, TableFile) else ()
+    found_rows: dict[int, list[ValueRows]] = {}
+
+    def count(row_group: int, found: Iterable[ValueRows]) -> None:
+        for position, rows in found:
+            row_groups.setdefault(position, []).append(row_group)
+            counts[position] += len(rows)
+
     for each in answers:
         found, rest = _read(file, question, each, unreadable)
         if also and (found or not rest.is_absent):
             found, rest = _keep_rows(file, found, rest, also, unreadable)
-        for position, rows in found:
-            row_groups.setdefault(position, []).append(each.row_group)
-            counts[position] += len(rows)
-        if with_rows:
-            found_rows.append((each.row_group, found))
+        if with_rows or deletes:
+            found_rows[each.row_group] = found
+        else:
+            count(each.row_group, found)
         open_answers.append(rest)
-    present = (Hit(question.text(at), tuple(row_groups[at]), PRESENT, None, counts[at], at) for at in sorted(row_groups))
+    numbers, doubt = range(file.footer.num_row_groups if found_rows else 0), None
+    first_rows = [0, *accumulate(file.footer.num_rows(number) or 0 for number in numbers)]
+    if found_rows and deletes:
+        from sbbf_tool.file.confirm import drop_deleted
+
+        found_rows, doubt = drop_deleted(found_rows, first_rows, deletes, unreadable)
+    for row_group, found in found_rows.items():
+        count(row_group, found)
+    answer, lists_rows = PRESENT if doubt is None else CANNOT_SAY, with_rows and doubt is None
+    present = (Hit(question.text(at), tuple(row_groups[at]), answer, doubt, None if doubt else counts[at], at) for at in sorted(row_groups))
 
     def list_rows() -> Iterator[tuple[int, int, str, str]]:
-        for row_group, found in found_rows:
-            first = sum(file.footer.num_rows(number) or 0 for number in range(row_group))
+        for row_group, found in found_rows.items() if lists_rows else ():
             for row, at in merge(*(zip(rows, repeat(position)) for position, rows in found)):
-                yield row_group, first + row, question.text(at), question.column.name
+                yield row_group, first_rows[row_group] + row, question.text(at), question.column.name
 
-    listed = LongSequence(RowMatch, list_rows, counts.total() if with_rows else 0)
+    listed = LongSequence(RowMatch, list_rows, counts.total() if lists_rows else 0)
     hits = (*present, *_find_hits(question, open_answers))
     return hits, _find_undecided(question, open_answers), listed if len(listed) > MANY_VALUES else tuple(listed)
 

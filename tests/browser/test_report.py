@@ -71,9 +71,13 @@ def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: 
     browser.open(page)
     lines = "[...document.querySelectorAll('#findings td:nth-child(2)')].map(cell => { const range = document.createRange(); "
     lines += "range.selectNodeContents(cell); return range.getClientRects().length })"
+    cells = "[...document.querySelectorAll('#findings td')].map(cell => cell.getBoundingClientRect())"
     for width in (400, 1280):
         browser.set_width(width)
         assert set(read_json(browser, lines)) == {1}
+        # Also the fix, in the last cell, is in sight.
+        assert max(read_json(browser, f"{cells}.map(cell => cell.right)")) <= width
+        assert max(read_json(browser, f"{cells}.map(cell => cell.height)")) < 200
 
 
 def test_a_heading_sorts_its_table(browser: Browser, page: Path) -> None:

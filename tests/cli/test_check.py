@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import Reads
+from support.defects import DEFECTS
 from support.tables import each
 
 
@@ -136,3 +138,21 @@ def test_a_side_file_without_end_is_an_error(fixtures, arguments, capfd):
     command, *rest = arguments
     assert run([command, str(fixtures / "pyarrow-filters.parquet"), *rest]) == 2
     assert "bytes" in capfd.readouterr().err
+
+
+@each(
+    "files, fix",
+    [(1, "fix: sbbf repair lake/0.parquet"), (8, "fix: sbbf repair lake/0.parquet"), (9, "fix of 9 files in LIST: sbbf repair")],
+)
+def test_the_fix_is_for_all_files_that_need_it(files, fix, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake").mkdir()
+    for number in range(files):
+        DEFECTS["unreadable-filter"].make(tmp_path / "lake" / f"{number}.parquet")
+    assert run(["check", "lake", "--select", "unreadable-filter"]) == 1
+    (line,) = (line.strip() for line in capfd.readouterr().out.splitlines() if line.startswith("    fix"))
+    assert line.startswith(fix)
+    words = shlex.split(line.partition(": sbbf ")[2])
+    (tmp_path / "LIST").write_text("".join(f"lake/{number}.parquet\n" for number in range(files)))
+    assert run(words) == 0
+    assert run(["check", "lake", "--select", "unreadable-filter"]) == 0

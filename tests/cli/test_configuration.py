@@ -112,7 +112,7 @@ class TestUnusableFiles:
 
 
 class TestTrust:
-    ADD = "[add-filter]\nfpp = 0.5\n"
+    ADD = "[add-filter]\nfpp = '50 %'\n"
 
     def change(self, fixtures: Path, folder: Path, *options: str) -> int:
         path = shutil.copy(fixtures / "events.parquet", folder / "events.parquet")

@@ -29,7 +29,7 @@ VIEWS = {
     "check each file": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9", "--each-file"],
     "list rules": ["check", "--list-rules"],
     "advise on a query": ["advise", FILE, "--query", f"`{COLUMN}` = 1"],
-    "explain for an engine": ["explain", FILE, COLUMN, "1", "--engine", "DuckDB"],
+    "explain for an engine": ["explain", FILE, COLUMN, "1", "--engines", "DuckDB"],
     "explain files": ["explain", FILE, DATA_FILE, COLUMN, "1"],
     "engines by type": ["engines", "--type", "decimal"],
     "engines by type, all": ["engines", "--type", "INT"],

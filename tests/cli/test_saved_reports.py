@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -120,7 +123,7 @@ def test_wrong_destinations_are_reported_before_a_file_is_read(command, argument
         (["check", "d/a.parquet", "--config", ""], "no such file"),
         (["advise", "d/a.parquet", "--queries", ""], "queries file : No such file"),
         (["engines", "--type", ""], "unknown type ''"),
-        (["explain", "d/a.parquet", "user_id", "1", "--engine", ""], "unknown engine ''"),
+        (["explain", "d/a.parquet", "user_id", "1", "--engines", ""], "unknown engine ''"),
         (["probe", "d/a.parquet", "user_id", "1", "--dialect", ""], "no dialect ''"),
         (["inspect", "d/a.parquet", "--keys", ""], "no such file"),
         (["inspect", "d/a.parquet", "--where", ""], "cannot parse"),
@@ -152,3 +155,18 @@ def test_a_report_does_not_replace_an_input(command, capfd):
     assert run(command) == 2
     assert "the report would replace a file that the command line names too" in capfd.readouterr().err
     assert Path("x.csv").read_text() == "d/a.parquet\n"
+
+
+NAMES = ['a\nb, "c"', "\u202ereversed", "a\\x0a", "tab\t", "::error::x", "x\n##[error]x"]
+
+
+@each("command", ["inspect", "advise"])
+@each("saved", [False, True])
+def test_names_in_csv_are_read_back(command, saved, tmp_path, capfd):
+    path, report = tmp_path / "odd\nname.parquet", tmp_path / "report.csv"
+    pq.write_table(pa.table({name: range(5) for name in NAMES}), path)
+    add_filters(path, [f"`{name}`" for name in NAMES], in_place=True)
+    assert run([command, str(path), *(["--report", str(report), "-q"] if saved else ["--format", "csv"])]) == 0
+    rows = list(csv.DictReader(io.StringIO(report.read_bytes().decode() if saved else capfd.readouterr().out, newline="")))
+    # A runner of CI would execute the last two.
+    assert {row["column"] for row in rows} == {*NAMES[:4], "\\x3a:error::x", "x\\n\\x23#[error]x"}

@@ -38,7 +38,7 @@ def test_engines_read_as_many_row_groups_as_explained(name: str, mixed: Path, en
     rows = pq.read_table(mixed)
     questions = [("id", 500_001), ("id", 77), ("id", -1), ("id", rows["id"][4500].as_py()), ("in_order", rows["in_order"][4500].as_py())]
     questions += [("in_order", 500_001), ("name", "0badcafe"), ("name", rows["name"][9999].as_py()), ("name", "zzz")]
-    explained = [explain(mixed, column, value, engine_name=name).engines[0].row_groups_read for column, value in questions]
+    explained = [explain(mixed, column, value, engine_names=name).engines[0].row_groups_read for column, value in questions]
     # Where min and max rule out the whole file, neither so much as counts its row groups.
     scans = [engines(name).scan(mixed, Question((column,), (str(value),))) for column, value in questions]
     assert [scan.read for scan in scans] == explained
@@ -82,7 +82,7 @@ def test_datafusion_takes_columns_for_what_arrow_schema_says(tmp_path: Path, nam
         literal = f"X'{UUIDS[at].hex}'" if is_binary else f"arrow_cast('{value}', '{cast}({getattr(kind, 'precision', 0)}, 2)')"
         plan = str(context.sql(f"EXPLAIN ANALYZE SELECT * FROM t WHERE c = {literal}").to_pandas().iloc[0, 1])
         (remaining,) = re.findall(r"row_groups_pruned_bloom_filter=\d+ total → (\d+) matched", plan)
-        (explanation,) = explain(path, "c", f"0x{UUIDS[at].hex}" if is_binary else value, engine_name="datafusion").engines
+        (explanation,) = explain(path, "c", f"0x{UUIDS[at].hex}" if is_binary else value, engine_names="datafusion").engines
         assert int(remaining) == explanation.row_groups_read, plan
         assert (explanation.skipped_by_filter == 0) == (store_schema and name in UNUSED)
         assert ("ARROW:schema" in explanation.explanation) == (store_schema and name in UNUSED)

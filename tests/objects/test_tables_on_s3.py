@@ -23,9 +23,10 @@ from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.places import open_folders
 from support.buckets import Bucket
 from support.counting_proxy import Exchange, Fault
-from support.delta_logs import CHANGE
+from support.delta_logs import CHANGE, actions_of, add, remove, write_table_with_vector
 from support.delta_tables import ids_of, make_table
 from support.ducklakes import SmallLake
+from support.present import count_present
 from support.tables import each
 
 
@@ -82,6 +83,23 @@ def test_log_files_of_a_hudi_table_are_not_queried(moto_bucket, tmp_path, capsys
     for name in (url, f"{url}/p=*", f"{url}/p=1/*"):
         code, _, err = call(capsys, "probe", name, "id", "-5")
         assert (code, "a log file of a Hudi table" in err) == (0, True)
+
+
+def test_deleted_rows_and_earlier_versions(moto_bucket, tmp_path, capsys):
+    write_table_with_vector(tmp_path / "orders", "u", [3, 17])
+    url = upload(moto_bucket, tmp_path / "orders")
+    assert count_present(url, range(50)) == dict.fromkeys(set(range(40)) - {3, 17}, 1)
+    assert count_present(url, range(50), all_versions=True) == dict.fromkeys(range(40), 1)
+    moto_bucket.put("lake/orders/lost.parquet", (tmp_path / "orders" / "a.parquet").read_bytes())
+    vector = next(action["add"] for action in actions_of(tmp_path / "orders", 1) if "add" in action)["deletionVector"]
+    actions = (remove("a.parquet", deletionVector=vector), add("b.parquet"))
+    moto_bucket.put(f"{LOG}/{2:020d}.json", "\n".join(map(json.dumps, actions)).encode())
+    moto_bucket.put("lake/orders/b.parquet", moto_bucket.get("lake/orders/lost.parquet"))
+    moto_bucket.client.delete_object(Bucket=moto_bucket.name, Key="lake/orders/a.parquet")
+    code, out, err = call(capsys, "probe", url, "id", "99", "--confirm", "--all-versions")
+    assert (code, err) == (1, "")
+    assert "1 file of earlier versions is gone\n" in out
+    assert f"1 Parquet file below {url} is in no retained version; --as-files searches that folder\n" in out
 
 
 LOG = "lake/orders/_delta_log"

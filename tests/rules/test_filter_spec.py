@@ -60,6 +60,7 @@ def test_where_selects_partitions(tmp_path: Path):
         ({"paths": "a", "columns": "id", "color": 1}, "unknown key 'color'; choose from paths, columns, fpp"),
         ({"paths": [], "columns": "id"}, r"paths must be a path or glob, or a list of them, not \[\]"),
         ({"paths": "a", "columns": [1]}, r"columns must be a column or a list of columns, not \[1\]"),
+        ({"paths": "a", "columns": "id", "fpp": "200 %"}, "fpp must be above 0 and below 1, not 2"),
         ({"paths": "a", "columns": "id", "fpp": "low"}, "fpp must be a number, not 'low'"),
         ({"paths": "a", "columns": "id", "fpp": True}, "fpp must be a number, not True"),
         ({"paths": "a", "columns": "id", "fpp": 2}, "fpp must be above 0 and below 1, not 2"),

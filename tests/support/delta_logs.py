@@ -7,11 +7,14 @@ import os
 import re
 import shutil
 import struct
+import zlib
 from base64 import b85encode
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
@@ -125,3 +128,37 @@ def inline_vector(rows: list[int]) -> dict[str, Any]:
     data = struct.pack("<iqi", 1681511377, 1, 0) + bitmap
     text = b85encode(data).translate(bytes.maketrans(_B85, _Z85)).decode()
     return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(rows)}
+
+
+def vector_bytes(rows: list[int]) -> bytes:
+    """Return a deletion vector."""
+    from pyroaring import BitMap64
+
+    data: bytes = struct.pack("<I", 1681511377) + BitMap64(rows).serialize()
+    return data
+
+
+def vector_file(rows: list[int]) -> bytes:
+    """Return a deletion vector as it is in a file, with its length and checksum."""
+    data = vector_bytes(rows)
+    return len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+
+
+def write_table_with_vector(path: Path, kind: str, rows: list[int]) -> None:
+    """Make a table of 40 rows in one file, and delete rows from it by a deletion vector."""
+    data = pa.table({"id": pa.array(range(40), pa.int64())})
+    path.mkdir(parents=True)
+    pq.write_table(data, path / "a.parquet", row_group_size=16)
+    file = {"size": (path / "a.parquet").stat().st_size}
+    descriptor = inline_vector(rows)
+    if kind != "i":
+        name = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+        folder = path / "ab" if kind == "u" else path / "other place"
+        folder.mkdir()
+        (folder / name).write_bytes(b"\1" * 7 + vector_file(rows))
+        # The name is the example of PROTOCOL.md.
+        text = "ab^-aqEH.-t@S}K{vb[*k^" if kind == "u" else f"file://{path}/other%20place/{name}"
+        size = len(vector_bytes(rows))
+        descriptor = {"storageType": kind, "pathOrInlineDv": text, "offset": 7, "sizeInBytes": size, "cardinality": len(rows)}
+    write_version(path, 0, protocol(features=["deletionVectors"]), metadata(), add("a.parquet", **file))
+    write_version(path, 1, remove("a.parquet"), add("a.parquet", deletionVector=descriptor, **file))

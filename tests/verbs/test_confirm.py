@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import random
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 from sbbf_tool import add_filters, probe
@@ -19,78 +25,173 @@ from sbbf_tool.cli import main
 from support.tables import each
 
 RANDOM = random.Random(40)
-ROWS = 3000
 NEW_YEAR = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-DRAWS: dict[str, tuple[pa.DataType, Any]] = {
+
+
+def some_time() -> dt.time:
+    return dt.time(RANDOM.randint(0, 23), RANDOM.randint(0, 59), RANDOM.randint(0, 59))
+
+
+def some_float() -> float:
+    return RANDOM.choice([0.0, -0.0, float("nan"), 0.1, 1e30, -1e30, *(RANDOM.random() for _ in range(20))])
+
+
+def some_decimal(bound: int) -> Decimal:
+    return Decimal(RANDOM.randint(-bound, bound)).scaleb(-2)
+
+
+DRAWS: dict[str, tuple[pa.DataType, Callable[[], Any]]] = {
     "int8": (pa.int8(), lambda: RANDOM.randint(-128, 127)),
+    "int16": (pa.int16(), lambda: RANDOM.randint(-4000, 4000)),
+    "uint8": (pa.uint8(), lambda: RANDOM.randint(0, 255)),
     "uint32": (pa.uint32(), lambda: RANDOM.randint(0, 4000) * 1_000_003),
-    "int64": (pa.int64(), lambda: RANDOM.randint(-(1 << 40), 1 << 40) if RANDOM.random() < 0.5 else RANDOM.randint(0, 99)),
-    "float": (pa.float32(), lambda: RANDOM.choice([0.0, -0.0, float("nan"), 0.1, 1e30, RANDOM.random()])),
-    "double": (pa.float64(), lambda: RANDOM.choice([0.0, -0.0, float("nan"), 0.1, -1e300, RANDOM.random()])),
-    "decimal": (pa.decimal128(20, 2), lambda: Decimal(RANDOM.randint(-5000, 5000)).scaleb(-2)),
-    "text": (pa.string(), lambda: RANDOM.choice(["", "null", "a", "ß", f"user-{RANDOM.randint(0, 4000):05}"])),
+    "uint64": (pa.uint64(), lambda: RANDOM.randint(0, 4000) * 4_000_000_000_000_003),
+    "int32": (pa.int32(), lambda: RANDOM.randint(-4000, 4000)),
+    "int64": (pa.int64(), lambda: RANDOM.randint(-(1 << 40), 1 << 40) if RANDOM.random() < 0.5 else RANDOM.randint(0, 2000)),
+    "half": (pa.float16(), some_float),
+    "float": (pa.float32(), some_float),
+    "double": (pa.float64(), some_float),
+    "decimal9": (pa.decimal128(9, 2), lambda: some_decimal(5000)),
+    "decimal20": (pa.decimal128(20, 2), lambda: some_decimal(5000)),
+    "decimal38": (pa.decimal128(38, 2), lambda: some_decimal(10**34)),
+    "text": (pa.string(), lambda: RANDOM.choice(["", "null", "a", "ß", *(f"user-{RANDOM.randint(0, 4000):05}" for _ in range(20))])),
     "bytes": (pa.binary(), lambda: RANDOM.randbytes(RANDOM.randint(0, 2))),
     "fixed": (pa.binary(3), lambda: RANDOM.randbytes(1) + b"ab"),
-    "date": (pa.date32(), lambda: dt.date(2026, 1, 1) + dt.timedelta(days=RANDOM.randint(-900, 900))),
-    "time": (pa.time64("us"), lambda: dt.time(RANDOM.randint(0, 23), RANDOM.randint(0, 59))),
-    "instant": (
-        pa.timestamp("us", "UTC"),
-        lambda: NEW_YEAR + dt.timedelta(minutes=RANDOM.randint(0, 5000)),
-    ),
+    "uuid": (pa.binary(16), lambda: RANDOM.randint(0, 4000).to_bytes(16, "big")),
+    "date": (pa.date32(), lambda: dt.date(2026, 1, 1) + dt.timedelta(days=RANDOM.randint(-1800, 1800))),
+    "time": (pa.time64("us"), some_time),
+    "milliseconds": (pa.time32("ms"), some_time),
+    "instant": (pa.timestamp("us", "UTC"), lambda: NEW_YEAR + dt.timedelta(minutes=RANDOM.randint(0, 5000))),
+    "moment": (pa.timestamp("ms"), lambda: NEW_YEAR.replace(tzinfo=None) + dt.timedelta(seconds=RANDOM.randint(0, 5000))),
     "bool": (pa.bool_(), lambda: RANDOM.random() < 0.5),
+    "struct": (pa.struct([("y", pa.int32())]), lambda: {"y": RANDOM.choice([None, *range(1, 4000)])}),
     "list": (pa.list_(pa.int32()), lambda: [RANDOM.randint(0, 3000) for _ in range(RANDOM.randint(0, 3))]),
+    "structs": (
+        pa.list_(pa.struct([("y", pa.string())])),
+        lambda: [{"y": f"{RANDOM.randint(0, 3000)}"} for _ in range(RANDOM.randint(0, 3))],
+    ),
 }
-WRITERS: dict[str, dict[str, Any]] = {
-    "dictionary": {},
-    "plain": {"use_dictionary": False, "data_page_size": 2000, "data_page_version": "2.0"},
-    "delta": {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED"},
-    "no statistics": {"write_statistics": False, "compression": "zstd"},
+PATHS = {"struct": "x.y", "list": "x.list.element", "structs": "x.list.element.y"}
+
+
+class Kms(pe.KmsClient):
+    """Has one key."""
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+def write_encrypted(rows: pa.Table, path: Path, group: int) -> None:
+    configuration = pe.EncryptionConfiguration(footer_key="k", uniform_encryption=True)
+    properties = pe.CryptoFactory(lambda _: Kms()).file_encryption_properties(pe.KmsConnectionConfig(), configuration)
+    pq.write_table(rows, path, row_group_size=group, encryption_properties=properties)
+
+
+def write_by_duckdb(rows: pa.Table, path: Path, group: int) -> None:
+    duckdb.connect().execute(f"copy (from rows) to '{path}' (format parquet, row_group_size {max(group, 2048)})")
+
+
+def by_pyarrow(**options: Any) -> Callable[[pa.Table, Path, int], None]:
+    return lambda rows, path, group: pq.write_table(rows, path, row_group_size=group, **options)
+
+
+def of_type(*checks: Callable[[pa.DataType], bool]) -> set[str]:
+    return {name for name, (kind, _) in DRAWS.items() if any(check(kind) for check in checks)}
+
+
+_PLAIN: dict[str, Any] = {"use_dictionary": False}
+_DELTA, _TEXT = of_type(lambda kind: pa.types.is_integer(kind) and kind.bit_width >= 32), {"text", "bytes"}
+WRITERS: dict[str, tuple[Callable[[pa.Table, Path, int], None], set[str]]] = {
+    "dictionary": (by_pyarrow(), {*DRAWS}),
+    "dictionary and plain": (by_pyarrow(dictionary_pagesize_limit=200, data_page_size=1000, write_batch_size=50), {*DRAWS}),
+    "small pages": (by_pyarrow(data_page_size=500, write_batch_size=50, write_page_index=True, data_page_version="2.0"), {*DRAWS}),
+    "plain": (by_pyarrow(**_PLAIN, data_page_size=2000, data_page_version="2.0"), {*DRAWS}),
+    "plain decimals": (by_pyarrow(**_PLAIN, store_decimal_as_integer=True, write_page_checksum=True), of_type(pa.types.is_decimal)),
+    "no statistics": (by_pyarrow(write_statistics=False, compression="zstd"), {*DRAWS}),
+    "delta": (by_pyarrow(**_PLAIN, column_encoding="DELTA_BINARY_PACKED"), _DELTA),
+    "delta text": (by_pyarrow(**_PLAIN, column_encoding="DELTA_BYTE_ARRAY", compression="gzip"), _TEXT),
+    "streams": (by_pyarrow(**_PLAIN, column_encoding="BYTE_STREAM_SPLIT"), of_type(pa.types.is_floating)),
+    "int96": (by_pyarrow(use_deprecated_int96_timestamps=True), {"moment"}),
+    "encrypted": (write_encrypted, {*DRAWS}),
+    "duckdb": (write_by_duckdb, {*DRAWS} - {"half"}),
+    "polars": (lambda rows, path, group: polars.from_arrow(rows).write_parquet(path, row_group_size=group), {*DRAWS} - {"milliseconds"}),
 }
+CASES = [(name, writer, is_filtered) for writer, (_, names) in WRITERS.items() for name in DRAWS for is_filtered in (0, 1) if name in names]
 
 
-def write(path: Path, name: str, values: list[Any], options: dict[str, Any]) -> str:
-    kind = DRAWS[name][0]
-    if "column_encoding" in options and not (pa.types.is_integer(kind) and kind.bit_width >= 32):
-        options = {"use_dictionary": False}
-    pq.write_table(pa.table({"x": pa.array(values, kind)}), path, row_group_size=1100, **options)
-    return "x.list.element" if pa.types.is_nested(kind) else "x"
+def leaves(value: Any) -> list[Any]:
+    """Return the values of a row, of which a NaN is a text, since it does not equal itself."""
+    if isinstance(value, list):
+        return [leaf for each in value for leaf in leaves(each)]
+    value = value["y"] if isinstance(value, dict) else value
+    return ["nan" if value != value else value]
 
 
-def same(first: Any, second: Any) -> bool:
-    return first == second or (first != first and second != second)
-
-
-def expected_rows(values: list[Any], asked: Any) -> list[int]:
-    return [at for at, value in enumerate(values) if any(same(each, asked) for each in (value if isinstance(value, list) else [value]))]
-
-
-@each("name", list(DRAWS))
-@each("writer", list(WRITERS))
-@each("filtered", [False, True])
-def test_rows_are_those_of_a_search_through_all_values(tmp_path: Path, name: str, writer: str, filtered: bool) -> None:
-    draw = DRAWS[name][1]
+def count_answers(path: Path, name: str, writer: str, *, filtered: bool, rows: int, group: int, most_values: int) -> int:
+    """Compare the answers about a file with those of a search through all values; return how many there are."""
+    kind, draw = DRAWS[name]
     # In the precision of the column: to ask for 0.1 in a FLOAT is to ask for its nearest FLOAT.
-    values = pa.array([None if RANDOM.random() < 0.05 else draw() for _ in range(ROWS)], DRAWS[name][0]).to_pylist()
-    path = tmp_path / "a.parquet"
-    column = write(path, name, values, WRITERS[writer])
+    values, others = (pa.array([None if RANDOM.random() < 0.05 else draw() for _ in range(rows)], kind).to_pylist() for _ in range(2))
+    if writer == "small pages":  # sorted, so that few row groups and pages have a value
+        values.sort(
+            key=lambda value: (value is None, 0 if value is None else str(value) if isinstance(value, float | list | dict) else value)
+        )
+    path.unlink(missing_ok=True)
+    WRITERS[writer][0](pa.table({"x": pa.array(values, kind)}), path, group)
+    column, keys = PATHS.get(name, "x"), Kms() if writer == "encrypted" else None
     if filtered and name != "bool":
-        add_filters(path, [column], in_place=True)
-    stored = [item for value in values[:60] for item in (value if isinstance(value, list) else [value]) if item is not None]
-    absent = pa.array([draw() for _ in range(20)], DRAWS[name][0]).to_pylist()
-    asked = [*dict.fromkeys(value for value in [*stored[:20], *absent] if not isinstance(value, list) and value == value)]
-    if name in ("float", "double"):
-        asked.append(float("nan"))
-    if name != "list":
-        asked.append(None)
-    report = probe(path, column, asked, rows=True)
+        add_filters(path, [column], in_place=True, keys=keys)
+    expected: dict[Any, list[int]] = {}
+    for row, value in enumerate(values):
+        for leaf in set(leaves(value)):
+            expected.setdefault(leaf, []).append(row)
+    leaves_of_both = (leaf for pair in zip(values, others, strict=True) for value in pair for leaf in leaves(value))
+    sought = [leaf for leaf in dict.fromkeys(leaves_of_both) if leaf is not None or "list" not in column][:most_values]
+    asked = [float("nan") if value == "nan" else value for value in sought]
+    if writer == "int96":  # other digits of a second than nine are not what DuckDB, Spark and Trino show
+        asked = [value and f"{value.isoformat()}.000000000" for value in asked]
+    report = probe(path, column, asked, rows=True, keys=keys)
+    groups = pq.read_metadata(path).num_row_groups if keys is None else report.row_groups
+    starts = [*accumulate((group for _ in range(groups)), initial=0)] if writer != "duckdb" else [0, max(group, 2048)]
+    found = [expected.get(value, []) for value in sought]
     assert report.inconclusive == ()
-    rows = {at: expected_rows(values, value) for at, value in enumerate(asked)}
-    assert Counter(row.row for row in report.rows) == Counter(row for found in rows.values() for row in found)
-    assert {hit.position: hit.count for hit in report.hits} == {at: len(found) for at, found in rows.items() if found}
-    may_be = probe(path, column, asked)
-    groups = {hit.position: hit.row_groups for hit in report.hits}
-    for position, answer in enumerate(may_be.values):
-        assert {each.row_group for each in answer.row_groups if not each.is_absent} >= set(groups.get(position, ()))
+    assert Counter(row.row for row in report.rows) == Counter(row for each in found for row in each)
+    present = {hit.position: (hit.count, hit.row_groups) for hit in report.hits if hit.answer == "present"}
+    assert len(present) == len(report.hits)
+    where = [tuple(sorted({bisect_right(starts, row) - 1 for row in each})) for each in found]
+    assert present == {at: (len(each), where[at]) for at, each in enumerate(found) if each}
+    for answer, row_groups in zip(probe(path, column, asked, keys=keys).values, where, strict=True):
+        assert {each.row_group for each in answer.row_groups if not each.is_absent} >= {*row_groups}
+    return len(asked) * report.row_groups
+
+
+@each("name, writer, filtered", CASES, every=7)
+def test_rows_are_those_of_a_search_through_all_values(tmp_path: Path, name: str, writer: str, filtered: int) -> None:
+    count_answers(tmp_path / "a.parquet", name, writer, filtered=bool(filtered), rows=700, group=300, most_values=40)
+
+
+@pytest.mark.nightly(4)
+def test_a_million_answers_are_those_of_a_search_through_all_values(
+    tmp_path: Path, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    count = sum(
+        count_answers(tmp_path / "a.parquet", name, writer, filtered=bool(filtered), rows=4000, group=400, most_values=500)
+        for name, writer, filtered in CASES
+    )
+    record_testsuite_property("answers", count)
+    assert count >= 1_000_000
+
+
+@each("kind, first, second", [(pa.float64(), 1.0, float("nan")), (pa.bool_(), True, False), (pa.int32(), 1, None)])
+def test_a_value_in_one_row_group_alone(tmp_path: Path, kind: pa.DataType, first: object, second: object) -> None:
+    """Statistics cannot exclude these values from the other row group."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": pa.array([first, second] * 2 + [first] * 4, kind)}), path, row_group_size=4, write_statistics=False)
+    (hit,) = probe(path, "x", [second], confirm=True).hits
+    assert (hit.row_groups, hit.count) == ((0,), 2)
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +231,12 @@ def test_names_rows_and_answers_are_those_of_duckdb(lake: Path, tmp_path: Path, 
     assert rows == expected
     assert main([*command[:4], "--value", "-1", "--value", "999999", "--confirm"]) == 1
     assert b"none of them" in capfdbinary.readouterr().out
+
+
+@each("options", [["--names", "--report", "r.json"], ["--names", "--format", "json"], ["--names", "--rows"], ["--null-separated"]])
+def test_options_that_contradict_names_are_refused(fixtures: Path, options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", str(fixtures / "events.parquet"), "user_id", "1", *options]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
 
 
 def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -95,6 +95,7 @@ def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, 
 def test_an_invalid_header_makes_a_broken_filter(filtered, raw):
     overwrite_filter(filtered, raw)
     assert_unreadable(filtered, "")
+    assert "footer byte" not in inspect(filtered).unreadable_filters[0].unreadable
 
 
 @each("values", [10, 0])

@@ -105,6 +105,8 @@ class View(ABC, Generic[Report]):
     """Number of files that were left out although some reader may read them, set before `show_end`."""
     left_out = 0
     """Number of other files whose rows were not looked at, set before `show_end`."""
+    vanished = 0
+    """Number of files of earlier versions that are gone, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import MARK, OutputTarget
 from sbbf_tool.cli.spelling import write_command
-from sbbf_tool.display import escape, to_json
+from sbbf_tool.display import escape, has_command, to_json
 from sbbf_tool.errors import WriteError
 from sbbf_tool.reports.arrow import schema_of, to_batch
 from sbbf_tool.reports.findings import CheckReport, FindingRow
@@ -89,7 +89,10 @@ def _merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 class _Text:
-    """CSV with a header. Fields of structs have names with a dot; lists are JSON; null is an empty field."""
+    """CSV with a header. Fields of structs have names with a dot; lists are JSON; null is an empty field.
+
+    Text is as it is, but escaped for a terminal, and if a CI runner would take a line of it for a command.
+    """
 
     def __init__(self, target: OutputTarget, schema: pa.Schema) -> None:
         self._target = target
@@ -97,7 +100,8 @@ class _Text:
 
     def write(self, batch: pa.RecordBatch) -> None:
         for row in batch.to_pylist():
-            self._write_line([_field(row, path) for _, path in _flat_fields(batch.schema)])
+            fields = [_field(row, path) for _, path in _flat_fields(batch.schema)]
+            self._write_line([escape(field) if self._target.is_terminal or has_command(field) else field for field in fields])
 
     def end(self) -> None:
         pass
@@ -130,7 +134,7 @@ def _field(row: Any, path: tuple[str, ...]) -> str:
         return "true" if row else "false"
     if isinstance(row, list):
         return to_json(row)
-    return escape(row) if isinstance(row, str) else repr(row) if isinstance(row, float) else str(row)
+    return repr(row) if isinstance(row, float) else str(row)
 
 
 class _Binary:

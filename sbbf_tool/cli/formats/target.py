@@ -22,6 +22,7 @@ _FOOTER_BYTES = 1 << 16
 class OutputTarget(Protocol):
     encoding: str
     """Encoding of text; characters that it lacks are escaped by formats that can."""
+    is_terminal: bool
 
     def write(self, text: str) -> object:
         """Write text, which ends with a line end."""
@@ -35,6 +36,7 @@ class StandardOutput:
 
     def __init__(self) -> None:
         self.encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+        self.is_terminal = is_terminal(sys.stdout)
 
     def write(self, text: str) -> None:
         click.echo(text, nl=False, color=True)
@@ -47,7 +49,7 @@ class StandardOutput:
 
 
 class _File:
-    encoding = "utf-8"
+    encoding, is_terminal = "utf-8", False
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

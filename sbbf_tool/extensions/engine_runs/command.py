@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import Outputs, Run, View
@@ -64,13 +65,13 @@ def make_options() -> list[click.Option]:
     ]
 
 
-def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | None, engine_name: str | None, outputs: Outputs) -> int:
+def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | None, outputs: Outputs) -> int:
     """Run the query in these engines, print the report, and return its exit code."""
     from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
     from sbbf_tool.extensions.engine_runs.run import run_on_selection
 
-    if engine_name is not None:
-        raise click.UsageError("give one of --engine and --run")
+    if click.get_current_context().get_parameter_source("engines") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("give one of --engines and --run")
     if files.keys is not None:
         raise click.UsageError("query engines are run without keys: --run and --keys exclude each other")
     if files.spark is not None:

@@ -159,7 +159,7 @@ def _columns_of(sums: Sums, totals: LakeTotals) -> tuple[Value, ...]:
 def list_worst_files(totals: LakeTotals) -> FigureTable:
     """Return the table of the worst files."""
     rows: Iterator[tuple[Value, ...]] = (
-        (rank.name, count(rank.errors), count(rank.warnings), count(rank.filters), rate(rank.worst_fpp), size(rank.bytes))
+        (rank.name, count(rank.errors), count(sum(rank.warnings_by_group)), count(rank.filters), rate(rank.worst_fpp), size(rank.bytes))
         for rank in totals.worst_files()
     )
     return table("The worst files", ("file", "errors", "warnings", "filters", "worst rate", "size"), rows)

@@ -16,8 +16,9 @@ from sbbf_tool.extensions.report.contents import FileContents, QuerySteps
 from sbbf_tool.extensions.report.filter_figures import dots_of
 from sbbf_tool.extensions.report.pictures.rates import Dots
 from sbbf_tool.file.partitions import partition_values
-from sbbf_tool.reports.findings import ERROR, SEVERITIES, Finding
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, WARNING, Finding
 from sbbf_tool.rules import correctness
+from sbbf_tool.rules.catalog import GROUPS, RULES
 
 MOST_COLUMNS, MOST_PARTITIONS, MOST_FILES, MOST_TILES = 200, 400, 20, 2000
 """What is kept one by one; further columns and partitions are added up."""
@@ -63,7 +64,8 @@ class FileRank:
     """What decides which files are the worst."""
 
     errors: int
-    warnings: int
+    warnings_by_group: tuple[int, ...]
+    """In the order of the groups of rules: what loses rows weighs more than what costs bytes."""
     worst_fpp: float
     name: str
     filters: int = field(compare=False)
@@ -175,10 +177,11 @@ class LakeTotals:
             rule = self.rules.setdefault(key, RuleSum(key[0], of_rule[0].message, report.file))
             rule.findings += len(of_rule)
             rule.files += 1
-        severities = Counter(finding.severity for finding in findings)
+        groups = {rule.name: rule.group for rule in RULES}
+        warnings = Counter(groups[finding.rule] for finding in findings if finding.severity == WARNING)
         rank = FileRank(
-            severities["error"],
-            severities["warning"],
+            sum(finding.severity == ERROR for finding in findings),
+            tuple(warnings[group] for group in GROUPS),
             max((row.estimated_fpp for row in report.filters if row.estimated_fpp is not None), default=0.0),
             report.file,
             sum(row.has_filter for row in report.filters),
@@ -197,7 +200,7 @@ class LakeTotals:
 
     def worst_files(self) -> list[FileRank]:
         """Return the files with the most errors, then warnings, then the worst rate."""
-        return sorted(self._worst, key=lambda rank: (-rank.errors, -rank.warnings, -rank.worst_fpp, rank.name))
+        return sorted(self._worst, reverse=True)
 
     def findings_by_rule(self) -> Iterator[tuple[str, RuleSum]]:
         """Yield rules with findings, the most severe first."""

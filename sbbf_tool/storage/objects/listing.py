@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby, islice
 
-from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
 from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
@@ -25,7 +25,7 @@ _OTHER_CONTENT = (".json", ".csv", ".avro", ".orc", ".txt", ".crc", ".md", ".log
 def entries(url: str) -> Iterator[Entry]:
     """Yield the object itself, all objects below a prefix, or all matches of a glob, in the order of their keys.
 
-    `*` does not match a slash, `**` does. Names below a prefix that start with a dot or `_` are skipped. Raises UnreadableError if there is
+    `*` does not match a slash, `**` does. Names below a prefix that start with a dot or `_` are skipped. Raises MissingError if there is
     no file.
     """
     location = parse_location(url)
@@ -70,7 +70,7 @@ def _require_any(files: Iterable[Entry], location: Location, message: str) -> It
         is_empty = is_empty and (file.is_unfinished or file.is_hudi_log)
         yield file
     if is_empty:
-        raise UnreadableError(message, file=location.name)
+        raise MissingError(message, file=location.name)
 
 
 def _is_prefix(store: ObjectStore, key: str) -> bool:

@@ -336,6 +336,14 @@ def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
         assert sum(row[1:]) == 12
 
 
+def test_the_worst_file_is_the_first(tmp_path, page):
+    names = ["wrong-length", "int96-form-missing", "not-power-of-two", "missing-length", "identical-blocks"]
+    for name in names:
+        DEFECTS[name].make(tmp_path / f"{name}.parquet")
+    assert run(["report", str(tmp_path), "-o", str(page)]) == 0
+    assert [Path(file).stem for file in read_page(page).table("The worst files").column("file")] == names
+
+
 def test_files_that_cannot_be_read_are_listed(lake, tmp_path, capsys):
     (lake / "day=2026-01-01" / "torn.parquet").write_bytes(b"PAR1")
     page = tmp_path / "page.html"

@@ -23,6 +23,7 @@ from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
 from support.environments import NotInstallableError
+from support.present import count_present
 
 pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
@@ -243,3 +244,27 @@ def test_a_duckdb_catalog_that_another_process_has_open(duckdb, tmp_path, monkey
     monkeypatch.setattr(catalog, "WAIT_SECONDS", 0.1)
     with pytest.raises(ChangedError, match="another process has the DuckLake catalog open"):
         DuckLakeTable(lake.name)
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+@pytest.mark.parametrize("inlined", [0, 10])
+def test_deleted_rows_are_not_present(duckdb, tmp_path, vectors, inlined):
+    """Rows are deleted by files, in Parquet or Puffin, and in the catalog; DuckDB counts the others."""
+    place = f"sqlite:{tmp_path}/m.sqlite"
+    options = f"write_deletion_vectors {vectors}, data_inlining_row_limit {inlined}"
+    duckdb.run(f"attach 'ducklake:{place}' as l (data_path '{tmp_path}/data/', {options})")
+    duckdb.run("create table l.events as select i as id from range(3000) r(i)")
+    duckdb.run("insert into l.events select i as id from range(3000, 4000) r(i)")
+    for predicate in ("id % 7 = 0", "id = 50", "id between 1000 and 1500", "id = 51"):
+        duckdb.run(f"delete from l.events where {predicate}")
+    expected = {number: 1 for (number,) in duckdb.run("select id from l.events")}
+    files = {row[0] for row in duckdb.run("select distinct format from __ducklake_metadata_l.ducklake_delete_file")}
+    assert files == {"puffin" if vectors else "parquet"}
+    name = f"ducklake:{place}#events"
+    assert count_present(name, range(4010)) == expected
+    assert count_present(name, range(4010), all_versions=True) == dict.fromkeys(range(4000), 1)
+    fill(name, "id")
+    assert count_present(name, range(4010)) == expected
+    duckdb.run("call ducklake_rewrite_data_files('l', 'events', delete_threshold => 0.0)")
+    assert count_present(name, range(4010)) == expected
+    assert count_present(name, [7, 8], all_versions=True) == {7: 1, 8: 2}

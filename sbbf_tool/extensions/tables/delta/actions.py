@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
+from base64 import b85decode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
+from sbbf_tool.extensions.tables.deleted_rows import Vector
+from sbbf_tool.extensions.tables.delta.paths import locate
+from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional, required
 
 Action = dict[str, Any]
 """The fields of one action."""
 
 _LARGEST = (1 << 63) - 1
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_FROM_Z85 = bytes.maketrans(_Z85, _B85)
+_UUID_CHARACTERS = 20
 
 
 def parse_actions(data: bytes) -> Iterator[tuple[str, Action]]:
@@ -75,3 +84,27 @@ def vector_id(fields: Mapping[str, Any]) -> str | None:
     identity = required(vector, "storageType", str) + required(vector, "pathOrInlineDv", str)
     offset = optional(vector, "offset", int)
     return identity if offset is None else f"{identity}@{offset}"
+
+
+def parse_vector(vector: Mapping[str, Any], location: str) -> Vector | UnknownDeletes:
+    """Return the deletion vector with this descriptor, of the table at `location`. One that is damaged is `UnknownDeletes`."""
+    try:
+        kind, text, count = required(vector, "storageType", str), required(vector, "pathOrInlineDv", str), count_of(vector, "cardinality")
+        if kind == "i":
+            return Vector(count, data=_decode_z85(text)[: count_of(vector, "sizeInBytes")])
+        if kind == "u":
+            prefix, name = text[:-_UUID_CHARACTERS], uuid.UUID(bytes=_decode_z85(text[-_UUID_CHARACTERS:]))
+            path = "/".join(filter(None, (location, prefix, f"deletion_vector_{name}.bin")))
+        elif kind == "p":
+            path = locate(location, text)
+        else:
+            return UnknownDeletes(f"its deletion vector is stored in an unknown way, {kind!r:.20}")
+        offset = optional(vector, "offset", int)
+        return Vector(count, path, 1 if offset is None else offset)
+    except (UnreadableError, ValueError) as error:
+        return UnknownDeletes(f"its deletion vector is damaged: {error}")
+
+
+def _decode_z85(text: str) -> bytes:
+    """Decode Z85 (ZeroMQ RFC 32)."""
+    return b85decode(text.encode("ascii").translate(_FROM_Z85))

@@ -6,21 +6,18 @@ Of the files, only what identifies them is read; whole actions are read for the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.extensions.tables.deleted_rows import open_batches
 from sbbf_tool.extensions.tables.delta.actions import Action
 from sbbf_tool.extensions.tables.delta.statistics import json_value, statistics_text
-from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.page_sizes import open_checked
 
-_BATCH_ROWS = 8192
 _SMALL = ("protocol", "metaData", "sidecar")
-_IDENTITY = ("path", "size", "partitionValues", "deletionVector", "baseRowId")
+_FILES, _FILE = ("add", "remove"), ("path", "size", "partitionValues")
+_IDENTITY = (*_FILE, "deletionVector", "baseRowId")
 _COLUMN_FORMS = ("stats_parsed", "partitionValues_parsed")
 
 
@@ -29,54 +26,40 @@ def read_checkpoint(path: str, is_wanted: Callable[[str], bool] | None) -> Itera
 
     Raises UnreadableError.
     """
-    with _open(path) as file:
-        for batch in _read_batches(file, (*_SMALL, *(("add",) if is_wanted else (f"add.{name}" for name in _IDENTITY)))):
+    columns = (*_SMALL, *(("add",) if is_wanted else (f"add.{name}" for name in _IDENTITY)))
+    with open_batches(path, columns, "checkpoint") as batches:
+        for batch in batches:
             for name in _SMALL:
                 yield from ((name, fields) for fields in _small_actions(batch, name))
             if "add" not in batch.schema.names:
                 continue
             adds = _valid(batch.column("add"))
-            columns = {name: adds.field(name).to_pylist() for name in _IDENTITY if adds.type.get_field_index(name) >= 0}
-            for row in range(len(adds)):
-                add = {name: column[row] for name, column in columns.items() if column[row] is not None}
-                if is_wanted is not None and isinstance(add.get("path"), str) and is_wanted(add["path"]):
-                    add = _whole(adds[row])
-                elif isinstance(add.get("partitionValues"), list):
-                    add["partitionValues"] = dict(add["partitionValues"])
-                yield "add", add
+            for row, add in enumerate(_identities(adds, _IDENTITY)):
+                is_whole = is_wanted is not None and isinstance(add.get("path"), str) and is_wanted(add["path"])
+                yield "add", _whole(adds[row]) if is_whole else add
 
 
-def read_paths(path: str) -> Iterator[tuple[str, Action]]:
-    """Yield name and path of each file that a checkpoint has or whose removal it records, and its sidecars. Raises UnreadableError."""
-    with _open(path) as file:
-        for batch in _read_batches(file, ("sidecar", "add.path", "remove.path")):
+def read_files(path: str) -> Iterator[tuple[str, Action]]:
+    """Yield name, path, size and partition of each file that a checkpoint has or whose removal it records, and its sidecars.
+
+    Raises UnreadableError.
+    """
+    with open_batches(path, ("sidecar", *(f"{name}.{part}" for name in _FILES for part in _FILE)), "checkpoint") as batches:
+        for batch in batches:
             yield from (("sidecar", fields) for fields in _small_actions(batch, "sidecar"))
-            for name in ("add", "remove"):
+            for name in _FILES:
                 if name in batch.schema.names:
-                    yield from ((name, {"path": text}) for text in _valid(batch.column(name)).field("path").to_pylist())
+                    yield from ((name, fields) for fields in _identities(_valid(batch.column(name)), _FILE))
 
 
-def _read_batches(file: ParquetFile, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
-    footer = file.footer
-    chunks = (footer.chunk(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
-    # A small checkpoint may state pages of gigabytes.
-    stream = open_checked(file.source.open_arrow, [chunk for chunk in chunks if chunk is not None], file.limit.ensure)
-    with stream:
-        reader = parquet.ParquetFile(stream)
-        present = set(reader.schema_arrow.names)
-        names = [column for column in columns if column.partition(".")[0] in present]
-        yield from reader.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
-
-
-@contextmanager
-def _open(path: str) -> Iterator[ParquetFile]:
-    """Open a checkpoint; convert the errors of pyarrow, which decodes some values only when they are used."""
-    with ParquetFile.open(path) as file:
-        try:
-            yield file
-        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            text = " ".join(str(error).split())[:200]
-            raise UnreadableError(f"the checkpoint cannot be read: {text}", file=path) from error
+def _identities(structs: pa.StructArray, names: tuple[str, ...]) -> Iterator[Action]:
+    """Yield these fields of each action, as far as it has them."""
+    columns = {name: structs.field(name).to_pylist() for name in names if structs.type.get_field_index(name) >= 0}
+    for row in range(len(structs)):
+        fields = {name: column[row] for name, column in columns.items() if column[row] is not None}
+        if isinstance(fields.get("partitionValues"), list):
+            fields["partitionValues"] = dict(fields["partitionValues"])
+        yield fields
 
 
 def _valid(structs: pa.StructArray) -> pa.StructArray:

@@ -96,22 +96,20 @@ class Log:
 
     def references(self, paths: AbstractSet[str], locate: Callable[[str], str]) -> set[str]:
         """Return those of these data files that an action of any retained version names. `locate` converts a path of the log."""
+        names = (locate(required(fields, "path", str)) for fields in (self.all_files() if paths else ()))
+        return {name for name in names if name in paths}
+
+    def all_files(self) -> Iterator[Action]:
+        """Yield the actions of data files and change files in all retained versions; of checkpoints, as `read_files` has them."""
         commits, checkpoints = split_names(self._list())
-        present: set[str] = set()
-
-        for path, actions in self._all_files(commits, uncovered_checkpoints(commits, checkpoints)):
+        for path, actions in self._all_actions(commits, uncovered_checkpoints(commits, checkpoints)):
             with ErrorPlace(path):
-                for name, fields in actions:
-                    if name in ("add", "remove") and (data_path := locate(required(fields, "path", str))) in paths:
-                        present.add(data_path)
-            if len(present) == len(paths):
-                break
-        return present
+                yield from (fields for name, fields in actions if name in ("add", "remove", "cdc"))
 
-    def _all_files(self, commits: Mapping[int, str], checkpoints: Iterable[Checkpoint]) -> Iterator[PathAndActions]:
-        """Yield the files of these checkpoints and commits, of checkpoints only the paths of data files."""
+    def _all_actions(self, commits: Mapping[int, str], checkpoints: Iterable[Checkpoint]) -> Iterator[PathAndActions]:
+        """Yield the files of these checkpoints and commits."""
         for checkpoint in checkpoints:
-            yield from self._checkpoint_files(checkpoint, parquet_checkpoint.read_paths)
+            yield from self._checkpoint_files(checkpoint, parquet_checkpoint.read_files)
         for version in sorted(commits):
             path = f"{self.path}/{commits[version]}"
             yield path, self._read_json(path)

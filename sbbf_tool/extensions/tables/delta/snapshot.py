@@ -35,6 +35,8 @@ class FileEntry:
     partition: Mapping[str, str | None]
     """By physical names."""
     has_row_ids: bool
+    vector: Action | None
+    """The descriptor of its deletion vector."""
     action: Action | None
     """The whole action `add`, if the file is one of those whose actions are kept."""
 
@@ -71,9 +73,8 @@ class DeltaSnapshot:
         partition = texts_of(fields, "partitionValues")
         shared = self._partitions.setdefault(tuple(partition.items()), partition)
         is_wanted = self.is_wanted is not None and self.is_wanted(path)
-        entry = FileEntry(
-            path, count_of(fields, "size"), shared, optional(fields, "baseRowId", int) is not None, fields if is_wanted else None
-        )
+        has_row_ids, vector = optional(fields, "baseRowId", int) is not None, optional(fields, "deletionVector", dict)
+        entry = FileEntry(path, count_of(fields, "size"), shared, has_row_ids, vector, fields if is_wanted else None)
         self.files[decode(path), vector_id(fields)] = entry
 
     def ensure_complete(self) -> tuple[Protocol, DeltaMetadata]:

@@ -12,18 +12,21 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from sbbf_tool import log as messages
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.delta import features
+from sbbf_tool.extensions.tables.delta.actions import parse_vector, texts_of
 from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.paths import is_absolute, leads_out, locate
 from sbbf_tool.extensions.tables.delta.plan import CommitInfo, build_commit
-from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot, FileEntry
+from sbbf_tool.extensions.tables.delta.snapshot import DeltaMetadata, DeltaSnapshot, FileEntry
 from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
-from sbbf_tool.records import optional
+from sbbf_tool.records import optional, required
 from sbbf_tool.running.table import Change, LiveFile
 from sbbf_tool.storage import places
 
@@ -64,11 +67,28 @@ class DeltaTable(LakeTable):
         partitions: dict[int, Mapping[str, str | None]] = {}
         for (path, _), entry in self._snapshot.files.items():
             if id(entry.partition) not in partitions:
-                names = metadata.schema.logical_names
-                # An empty text stands for NULL.
-                partitions[id(entry.partition)] = {names.get(name, name): text or None for name, text in entry.partition.items()}
+                partitions[id(entry.partition)] = _name_partition(metadata, entry.partition)
             reason = reasons.of(entry) if paths[path] == 1 else "the log lists the file more than once"
-            yield LiveFile(locate(self.location, entry.path), entry.bytes, partitions[id(entry.partition)], reason)
+            deletes = () if entry.vector is None else (parse_vector(entry.vector, self.location),)
+            yield LiveFile(locate(self.location, entry.path), entry.bytes, partitions[id(entry.partition)], reason, deletes=deletes)
+
+    def all_files(self) -> tuple[Iterator[LiveFile], AbstractSet[str]]:
+        return chain(self.live_files(), self._old_files()), frozenset()
+
+    def _old_files(self) -> Iterator[LiveFile]:
+        """Yield the files that any retained version has added or removed."""
+        _, metadata = self._snapshot.ensure_complete()
+        partitions: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = {}
+        names = frozenset(metadata.partition_columns)
+        # A removal need not say which partition the file had.
+        columns = replace(self.columns, defaults=self.columns.defaults | self.partition_columns)
+        with ErrorPlace(self.location):
+            for fields in self._log.all_files():
+                values = tuple(texts_of(fields, "partitionValues").items())
+                partition = partitions.setdefault(values, _name_partition(metadata, dict(values)))
+                path, unknown = locate(self.location, required(fields, "path", str)), names - partition.keys()
+                file = LiveFile(path, optional(fields, "size", int), partition, unknown=unknown, is_live=False)
+                yield replace(file, columns=columns) if unknown else file
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         """Raise RefusedError, with the feature's name, if no commit can be made to this table."""
@@ -174,6 +194,12 @@ class _Reasons:
         if self._needs_row_ids and not entry.has_row_ids:
             return "it has no row ids, although the table has the feature rowTracking"
         return None
+
+
+def _name_partition(metadata: DeltaMetadata, values: Mapping[str, str | None]) -> Mapping[str, str | None]:
+    """Return partition values by the names that users know. An empty text stands for NULL."""
+    names = metadata.schema.logical_names
+    return {names.get(name, name): text or None for name, text in values.items()}
 
 
 def _engine() -> str:

@@ -10,12 +10,15 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from types import UnionType
 from typing import TypeAlias
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
+from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Vector
 from sbbf_tool.extensions.tables.ducklake.catalog import Connection, Parameter, Row
 from sbbf_tool.extensions.tables.ducklake.name import TableName
+from sbbf_tool.file.table_file import Deletes, UnknownDeletes
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.columns import MAX_DEPTH
 from sbbf_tool.storage.places import is_url
@@ -218,19 +221,41 @@ class Catalog:
         return values
 
     def files(self, table: TableEntry | None = None, snapshot: int | None = None) -> Iterator[FileRow]:
-        """Yield the data files of a table in a snapshot, or of all tables in all snapshots."""
-        where = "" if table is None or snapshot is None else f"where table_id = ? and {_LIVE}"
-        parameters = () if table is None or snapshot is None else (table.id, snapshot, snapshot)
+        """Yield the data files of a table in a snapshot, or in all snapshots, live ones first, or of all tables in all snapshots."""
+        where = "" if table is None else "where table_id = ?" if snapshot is None else f"where table_id = ? and {_LIVE}"
+        parameters = () if table is None else (table.id,) if snapshot is None else (table.id, snapshot, snapshot)
         query = (
             "select data_file_id, table_id, path, path_is_relative, file_format, file_size_bytes, partition_id, mapping_id,"
-            f" encryption_key is not null, end_snapshot is null from ducklake_data_file {where} order by data_file_id"
+            f" encryption_key is not null, end_snapshot is null from ducklake_data_file {where}"
+            " order by end_snapshot is not null, data_file_id"
         )
         kinds: list[Kind] = [int, int, str, bool, str, int | None, int | None, int | None, bool, bool]
         for row in self._rows(query, parameters, *kinds, limit=MAX_FILES):
             yield FileRow(*row)
 
-    def inlined_values(self, table: TableEntry, path: Path | None) -> Iterator[tuple[object, str]]:
-        """Yield the distinct values, with their type, of a column in the live rows that the catalog has in place of files.
+    def deletes(self, table: TableEntry, snapshot: int) -> dict[int, list[Deletes]]:
+        """Return the deletes of a snapshot by the id of their data file."""
+        deletes: dict[int, list[Deletes]] = {}
+        query = (
+            "select data_file_id, path, path_is_relative, format, encryption_key is not null, delete_count from ducklake_delete_file"
+            f" where table_id = ? and {_LIVE}"
+        )
+        kinds: list[Kind] = [int, str, bool, str | None, bool, int]
+        rows = self._rows(query, (table.id, snapshot, snapshot), *kinds, limit=MAX_FILES)
+        for file, stored_path, is_relative, format, is_encrypted, count in rows:
+            path = table.folder + stored_path if is_relative else absolute(stored_path)
+            delete: Deletes = Vector(count, path) if (format or "").lower() == "puffin" else PositionFile(path, None)
+            if is_encrypted:
+                delete = UnknownDeletes("rows may be deleted by a file that is encrypted with a key of the catalog")
+            deletes.setdefault(file, []).append(delete)
+        if (name := f"ducklake_inlined_delete_{table.id}") in self._tables:
+            query = f"select file_id, row_id from {name} where begin_snapshot <= ? order by file_id"
+            for file, group in groupby(self._rows(query, (snapshot,), int, int), lambda row: row[0]):
+                deletes.setdefault(file, []).append(Positions(tuple(row for _, row in group)))
+        return deletes
+
+    def inlined_values(self, table: TableEntry, path: Path | None, *, all_versions: bool) -> Iterator[tuple[object, str]]:
+        """Yield the distinct values, with their type, of a column in the rows that the catalog has in place of files, live ones or all.
 
         The type is empty if they are unknown. A row has the names that columns had when it was inserted.
         """
@@ -240,7 +265,8 @@ class Catalog:
             if not _INLINED.fullmatch(name) or name not in self._tables:
                 raise self._unreadable(f"the catalog has no table {name[:60]!r} of inlined rows")
             live = (self.snapshot, self.snapshot)
-            ((count, begin),) = list(self._rows(f"select count(*), min(begin_snapshot) from {name} where {_LIVE}", live, int, int | None))
+            chosen = f"({_LIVE}) or 1 = 1" if all_versions else _LIVE
+            ((count, begin),) = list(self._rows(f"select count(*), min(begin_snapshot) from {name} where {chosen}", live, int, int | None))
             if not count:
                 continue
             stored = list(
@@ -263,15 +289,15 @@ class Catalog:
                 yield default, kind
                 continue
             quoted = column.replace('"', '""')
-            for (value,) in self._rows(f'select distinct "{quoted}" from {name} where {_LIVE}', live, object):
+            for (value,) in self._rows(f'select distinct "{quoted}" from {name} where {chosen}', live, object):
                 yield value, kind
 
-    def other_paths(self, tables: Mapping[int, TableEntry]) -> Iterator[str]:
-        """Yield the paths of delete files, and of files that DuckLake will delete."""
+    def other_paths(self, tables: Mapping[int, TableEntry], *, scheduled: bool = True) -> Iterator[str]:
+        """Yield the paths of delete files and, if `scheduled`, of files that DuckLake will delete."""
         for query, is_scheduled in (
             ("select path, path_is_relative, table_id from ducklake_delete_file", False),
             ("select path, path_is_relative, data_file_id from ducklake_files_scheduled_for_deletion", True),
-        ):
+        )[: 1 + scheduled]:
             for path, is_relative, table_id in self._rows(query, (), str, bool, int, limit=MAX_FILES):
                 if not is_relative:
                     yield absolute(path)

@@ -53,14 +53,21 @@ class DuckLakeTable(LakeTable):
     def live_files(self) -> Iterable[LiveFile]:
         # Read once: another process may have the catalog open when the files are listed again.
         if self._live_files is None:
-            self._live_files = tuple(self._read_live_files())
+            self._live_files = tuple(self._read_files(self._snapshot))
         return self._live_files
 
-    def _read_live_files(self) -> Iterator[LiveFile]:
+    def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
-            values = rows.partition_values(self._entry)
-            files = list(rows.files(self._entry, self._snapshot))
+            delete_files = set(rows.other_paths(rows.tables(is_live=False), scheduled=False))
+        return self._read_files(None), delete_files
+
+    def _read_files(self, snapshot: int | None) -> Iterator[LiveFile]:
+        """Yield the files of a snapshot; those of all snapshots if None."""
+        with catalog.read(self._name) as connection:
+            rows = Catalog(connection, self._name)
+            values, deletes = rows.partition_values(self._entry), rows.deletes(self._entry, self._snapshot)
+            files = list(rows.files(self._entry, snapshot))
         paths = Counter(file.path(self._entry.folder) for file in files)
         owners = _Owners()
         all_names = {name for names in self._keys.values() for name in names.values()}
@@ -75,14 +82,16 @@ class DuckLakeTable(LakeTable):
                 _unchangeable(file, "the catalog names it more than once" if paths[path] > 1 else owners.reason(file)),
                 columns=None if file.mapping_id is None else self._mappings.get(file.mapping_id, ColumnNames()),
                 unknown=all_names - partition.keys(),
+                deletes=tuple(deletes.get(file.id, ())),
+                is_live=file.is_live,
             )
 
-    def query_other_rows(self, column: str | None, values: Sequence[object]) -> bool:
+    def query_other_rows(self, column: str | None, values: Sequence[object], *, all_versions: bool = False) -> bool:
         """Query the rows that the catalog keeps inlined, as it does by default with those of small inserts."""
         path = None if column is None else self.columns.path_of(column)
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
-            return any(may_hold(stored, kind, values) for stored, kind in rows.inlined_values(self._entry, path))
+            return any(may_hold(stored, kind, values) for stored, kind in rows.inlined_values(self._entry, path, all_versions=all_versions))
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         with catalog.write(self._name) as connection:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.table import Table
 
-_INSTALL = "pip install 'sbbf-tool[iceberg]'"
 _BLOCK = 1 << 20
 _PART = re.compile(r'"(?:[^"]|"")+"|[^".\s]+')
 _TABLE = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))+")
@@ -53,7 +52,7 @@ def load_source(name: str) -> CatalogSource:
         properties, catalogs = _read_configuration(catalog_name)
     except ImportError as error:
         problem = "no such file, and a table of an Iceberg catalog needs the package pyiceberg"
-        raise UsageError(problem, file=name, hint=_INSTALL) from error
+        raise UsageError(problem, file=name, hint="pip install 'sbbf-tool[iceberg]'") from error
     except UnreadableError as error:
         raise error.at(file=name) from error.__cause__
     if properties is None:
@@ -63,7 +62,10 @@ def load_source(name: str) -> CatalogSource:
     try:
         catalog = load_catalog(catalog_name, **properties)
     except (ImportError, NotInstalledError) as error:
-        raise UsageError(f"PyIceberg lacks a package for this catalog: {_describe(error)}", file=name, hint=_INSTALL) from error
+        # PyIceberg itself is installed, and says how to install what this kind of catalog needs.
+        missing = getattr(error if isinstance(error, ImportError) else error.__cause__, "name", None)
+        module = f" {missing}" if missing else ""
+        raise UsageError(f"PyIceberg lacks the package{module} for this catalog: {_describe(error)}", file=name) from error
     except Exception as error:
         raise UnreadableError(f"PyIceberg cannot open the catalog: {_describe(error)}", file=name) from error
     return CatalogSource(catalog, catalog_name, table)

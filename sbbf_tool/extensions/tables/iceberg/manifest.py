@@ -35,7 +35,7 @@ _LIST_NAMES = {
 _ENTRY_NAMES = {0: "status", 1: "snapshot_id", 3: "sequence_number", 4: "file_sequence_number", 2: "data_file"}
 _FILE_NAMES = {
     134: "content", 100: "file_path", 101: "file_format", 102: "partition", 103: "record_count", 104: "file_size_in_bytes",
-    125: "lower_bounds", 128: "upper_bounds", 131: "key_metadata", 142: "first_row_id", 143: "referenced_data_file",
+    125: "lower_bounds", 128: "upper_bounds", 131: "key_metadata", 142: "first_row_id", 143: "referenced_data_file", 144: "content_offset",
 }  # fmt: skip
 # Fields that a newer format version requires, with their Avro types and values for older records.
 _LIST_V2 = (

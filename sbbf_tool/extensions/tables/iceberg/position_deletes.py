@@ -1,22 +1,25 @@
 """Rows deleted by position (Iceberg specification, "Position Delete Files", "Deletion Vectors"): they name data files by their paths.
 
-A copy of a data file has another path, so the deletes would no longer reach it. Here it is only determined which files have such deletes.
+`DeleteIndex` says which deletes apply to a data file.
+
+A copy of a data file has another path, so the deletes would no longer reach it. `find_reachable` determines which files have deletes.
 The sequence numbers and partitions of delete files are ignored: a file that they only appear to reach is not replaced, which is safe.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector, open_batches
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, POSITION_DELETES, IcebergEntry
+from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
+from sbbf_tool.extensions.tables.iceberg.paths import open_name
+from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
-
-MAX_DELETE_FILE = 1 << 30
-"""Maximum number of bytes of a delete file that is read."""
 
 
 class Reach(NamedTuple):
@@ -27,6 +30,12 @@ class Reach(NamedTuple):
     delete_file: str
     is_readable: bool
     """Whether the delete file is a Parquet file without encryption."""
+
+    def includes(self, path: str, *, is_exact: bool) -> bool:
+        """Return whether a path is between the bounds, which may be the beginnings of paths unless they are exact."""
+        return (self.lower is None or self.lower <= path) and (
+            self.upper is None or path <= (self.upper if is_exact else f"{self.upper}\U0010ffff")
+        )
 
 
 def reach_of(entry: IcebergEntry) -> Reach | None:
@@ -41,11 +50,11 @@ def reach_of(entry: IcebergEntry) -> Reach | None:
     return Reach(lower, upper, entry.path, is_readable)
 
 
-def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str], read: Callable[[str], bytes]) -> set[str]:
+def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str]) -> set[str]:
     """Return those of these locations of data files that position deletes name.
 
-    `read` returns the bytes of a delete file. A delete file that reaches several paths is read; if it is not a Parquet file, all data files
-    between its bounds count as reached. Raises UnreadableError if a delete file is damaged.
+    A delete file that reaches several paths is read; if it is not a Parquet file, all data files between its bounds count as reached.
+    Raises UnreadableError if a delete file is damaged.
     """
     ordered = sorted(locations)
     reachable: set[str] = set()
@@ -59,29 +68,61 @@ def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str], read: 
         if (reach.lower is not None and reach.lower == reach.upper) or not reach.is_readable:
             reachable |= candidates
         else:
-            for paths in _iter_paths(read(reach.delete_file), reach.delete_file):
-                reachable |= candidates & paths
+            with open_batches(open_name(reach.delete_file), ("file_path",), "position delete file") as batches:
+                for batch in batches:
+                    reachable |= candidates.intersection(batch.column("file_path").unique().to_pylist())
     return reachable
 
 
-def _iter_paths(data: bytes, location: str) -> Iterator[set[str]]:
-    """Yield the distinct paths in the column `file_path` of a position delete file, in parts."""
-    import pyarrow as pa
-    from pyarrow import parquet
+class DeleteIndex:
+    """The deletes of a snapshot, and which of them apply to a data file (Iceberg specification, "Scan Planning")."""
 
-    try:
-        file = parquet.ParquetFile(pa.BufferReader(data))
-        name = next((field.name for field in file.schema_arrow if _field_id(field) == FILE_PATH_ID), "file_path")
-        for batch in file.iter_batches(columns=[name]):
-            yield set(batch.column(0).unique().to_pylist())
-    except (pa.ArrowException, OSError, ValueError, IndexError, KeyError) as error:
-        message = " ".join(f"{error}".split())[:120]
-        raise UnreadableError(f"the paths of the position delete file cannot be read: {message}", file=location) from None
+    def __init__(self, entries: Iterable[tuple[int, IcebergEntry]], specs: Mapping[int, tuple[PartitionField, ...]]) -> None:
+        """Take the entries of delete manifests, each with the id of its partition spec."""
+        self.reaches: list[Reach] = []
+        """Which paths each file of position deletes can reach."""
+        self.paths: set[str] = set()
+        """Locations of the delete files."""
+        self._by_path: dict[str, list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
+        self._by_partition: dict[tuple[int, str], list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
+        self._by_value: dict[tuple[int, str] | None, int] = {}
+        """The newest sequence number of equality deletes, by partition; those of None apply to all partitions."""
+        for spec_id, entry in entries:
+            self.paths.add(entry.path)
+            partition = spec_id, repr(entry.partition)
+            if (reach := reach_of(entry)) is None:
+                key = None if all(field.transform == "void" for field in specs.get(spec_id, ())) else partition
+                self._by_value[key] = max(self._by_value.get(key, 0), entry.sequence_number or 0)
+                continue
+            self.reaches.append(reach)
+            is_of_path = reach.lower is not None and reach.lower == reach.upper
+            (self._by_path[reach.lower or ""] if is_of_path else self._by_partition[partition]).append((reach, entry))
+        self._lengths = set(map(len, self._by_path))
+
+    def of(self, spec_id: int, file: IcebergEntry) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
+        """Return the deletes that apply to a data file with a partition of this spec."""
+        partition, sequence = (spec_id, repr(file.partition)), file.sequence_number or 0
+        # Bounds may be the beginnings of paths.
+        by_path = (pair for length in self._lengths for pair in self._by_path.get(file.path[:length], ()))
+        deletes = [
+            _deletes_of(reach, entry, file.path)
+            for reach, entry in (*by_path, *self._by_partition.get(partition, ()))
+            if (entry.sequence_number or 0) >= sequence and reach.includes(file.path, is_exact=entry.format == "PUFFIN")
+        ]
+        # Earlier position deletes are part of a deletion vector.
+        deletes = [each for each in deletes if isinstance(each, Vector)] or deletes
+        newest = max(self._by_value.get(None, 0), self._by_value.get(partition, 0))
+        unknown = [UnknownDeletes("rows may be deleted by equality deletes, which are not applied")] if newest > sequence else []
+        return (*deletes, *unknown)
 
 
-def _field_id(field: Any) -> int | None:
-    text = (field.metadata or {}).get(b"PARQUET:field_id", b"")
-    return int(text) if text.isdigit() else None
+def _deletes_of(reach: Reach, entry: IcebergEntry, data_file: str) -> PositionFile | Vector | UnknownDeletes:
+    """Return the deletes of a delete file for one data file."""
+    if reach.is_readable:
+        return PositionFile(open_name(entry.path), data_file)
+    if reach.lower == data_file and (offset := optional(entry.file, "content_offset", int)) is not None:
+        return Vector(entry.rows, open_name(entry.path), offset)
+    return UnknownDeletes(f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not read")
 
 
 def _text(data: bytes | None) -> str | None:

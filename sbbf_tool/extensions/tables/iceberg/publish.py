@@ -29,6 +29,7 @@ from sbbf_tool.extensions.tables.iceberg.commit_plan import (
 )
 from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
 from sbbf_tool.extensions.tables.iceberg.paths import identity, join, location_of, open_name, parent
+from sbbf_tool.extensions.tables.iceberg.position_deletes import find_reachable
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, TableState
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
 from sbbf_tool.running.table import Change
@@ -182,8 +183,8 @@ class Publication:
                     counts[key] = counts.get(key, 0) + 1
         keys = {key for key, count in counts.items() if count == 1}
         locations = {self._locations[key]: key for key in keys}
-        reaches = scan.read_reaches(state, list(manifests)) if keys else []
-        keys -= {locations[location] for location in scan.find_deleted_by_position(state, reaches, locations.keys())}
+        reaches = scan.read_deletes(state, manifests).reaches if keys else []
+        keys -= {locations[location] for location in find_reachable(reaches, locations.keys())}
         return {key: self._copy(state, key) for key in keys}
 
     def _pending_files(self, state: TableState, file: ManifestFile) -> tuple[str, ...]:

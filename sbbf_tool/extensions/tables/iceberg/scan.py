@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -20,9 +20,10 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
 from sbbf_tool.extensions.tables.iceberg.metadata import IcebergSnapshot, TableMetadata
 from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
 from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
-from sbbf_tool.extensions.tables.iceberg.position_deletes import MAX_DELETE_FILE, Reach, find_reachable, reach_of
+from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import leaves
 from sbbf_tool.extensions.tables.iceberg.source import TableState, read_file
+from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET
 from sbbf_tool.running.table import LiveFile
@@ -51,15 +52,10 @@ def iter_live(manifest: Manifest) -> Iterator[IcebergEntry]:
         yield from manifest.live_entries()
 
 
-def read_reaches(state: TableState, manifests: list[ManifestFile]) -> list[Reach]:
-    """Return which paths the position deletes of a snapshot can reach."""
-    deletes = (open_manifest(state, file) for file in manifests if file.content != DATA)
-    return [reach for manifest in deletes for reach in map(reach_of, iter_live(manifest)) if reach is not None]
-
-
-def find_deleted_by_position(state: TableState, reaches: list[Reach], locations: AbstractSet[str]) -> set[str]:
-    """Return those of these locations of data files that have rows deleted by position."""
-    return find_reachable(reaches, locations, lambda path: read_file(state.files, path, MAX_DELETE_FILE, bytes))
+def read_deletes(state: TableState, manifests: Iterable[ManifestFile]) -> DeleteIndex:
+    """Read the entries of the delete files of a snapshot."""
+    files = (file for file in manifests if file.content != DATA)
+    return DeleteIndex(((file.spec_id, entry) for file in files for entry in iter_live(open_manifest(state, file))), state.metadata.specs)
 
 
 def why_unchangeable(entry: IcebergEntry) -> str | None:
@@ -82,11 +78,41 @@ def list_live_files(state: TableState) -> list[LiveFile]:
     if metadata.current is None:
         return []
     _, manifests = read_manifest_list(state, metadata.current)
-    reaches = read_reaches(state, manifests)
-    with ErrorPlace(state.location):
-        texts = partition_texts(metadata)
+    deletes = read_deletes(state, manifests)
     files: dict[str, LiveFile] = {}
     names: dict[str, str] = {}
+    for spec_id, entry, file in _read_files(state, manifests):
+        if entry.key in files:
+            # Deletes of the one entry may not apply to the other.
+            unknown = (UnknownDeletes(_TWICE),) if files[entry.key].deletes else ()
+            files[entry.key] = replace(files[entry.key], unchangeable=_TWICE, deletes=unknown)
+            continue
+        files[entry.key] = replace(file, unchangeable=why_unchangeable(entry), deletes=deletes.of(spec_id, entry))
+        names[entry.path] = entry.key
+    for location in find_reachable(deletes.reaches, names.keys()):
+        key = names[location]
+        files[key] = replace(files[key], unchangeable=files[key].unchangeable or _DELETED_BY_POSITION)
+    return list(files.values())
+
+
+def list_all_files(state: TableState) -> tuple[list[LiveFile], set[str]]:
+    """Return the data files of all snapshots, those of the current one first, and the paths of their delete files."""
+    manifests = _all_manifests(state)
+    old_files = {entry.key: file for _, entry, file in _read_files(state, manifests)}
+    files = [*list_live_files(state), *(replace(file, is_live=False) for file in old_files.values())]
+    return files, set(map(open_name, read_deletes(state, manifests).paths))
+
+
+def _all_manifests(state: TableState) -> Collection[ManifestFile]:
+    """Return the manifests of all snapshots."""
+    return {file.path: file for snapshot in state.metadata.snapshots.values() for file in read_manifest_list(state, snapshot)[1]}.values()
+
+
+def _read_files(state: TableState, manifests: Iterable[ManifestFile]) -> Iterator[tuple[int, IcebergEntry, LiveFile]]:
+    """Yield the data files of these manifests, each with its entry and the id of its partition spec."""
+    metadata = state.metadata
+    with ErrorPlace(state.location):
+        texts = partition_texts(metadata)
     for file in manifests:
         if file.content != DATA:
             continue
@@ -99,26 +125,16 @@ def list_live_files(state: TableState) -> list[LiveFile]:
         ]
         unknown = texts.names - {name for _, _, field_names in fields for name in field_names}
         for entry in iter_live(manifest):
-            key = entry.key
-            if key in files:
-                files[key] = replace(files[key], unchangeable=_TWICE)
-                continue
             partition = {name: texts.text_of(field, entry.partition[at]) for at, field, field_names in fields for name in field_names}
             skipped = NOT_PARQUET.get(entry.format)
-            files[key] = LiveFile(open_name(entry.path), entry.size, partition, why_unchangeable(entry), skipped, unknown=unknown)
-            names[entry.path] = key
-    for location in find_deleted_by_position(state, reaches, names.keys()) if reaches else ():
-        key = names[location]
-        files[key] = replace(files[key], unchangeable=files[key].unchangeable or _DELETED_BY_POSITION)
-    return list(files.values())
+            yield file.spec_id, entry, LiveFile(open_name(entry.path), entry.size, partition, skipped=skipped, unknown=unknown)
 
 
 def find_referenced(state: TableState, paths: AbstractSet[str]) -> set[str]:
     """Return those of these files that a snapshot of the metadata refers to. Raises UnreadableError if a manifest cannot be read."""
     names = {identity(path): path for path in paths}
-    manifests = {file.path: file for snapshot in state.metadata.snapshots.values() for file in read_manifest_list(state, snapshot)[1]}
     referenced: set[str] = set()
-    for file in manifests.values():
+    for file in _all_manifests(state):
         if len(referenced) == len(names):
             break
         live = (entry.key for entry in iter_live(open_manifest(state, file)))

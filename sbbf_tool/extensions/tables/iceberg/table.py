@@ -49,6 +49,9 @@ class IcebergTable(LakeTable):
     def live_files(self) -> Iterable[LiveFile]:
         return scan.list_live_files(self._state)
 
+    def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
+        return scan.list_all_files(self._state)
+
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         publish.ensure_changeable(self._source, self._state)
 

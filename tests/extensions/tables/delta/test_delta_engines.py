@@ -27,6 +27,7 @@ from support.delta_logs import CHANGE, before_create, copies_of, open_table
 from support.delta_tables import copy_table, read_rows
 from support.ducklakes import PROGRAM, DuckDB, DuckLakeError
 from support.environments import NotInstallableError, install_python
+from support.present import count_present
 from support.tables import each
 
 SAIL = "pysail==0.7.2", "pyspark-client==4.1.3"
@@ -274,3 +275,6 @@ def test_sail_deletes_rows_while_files_are_replaced(tmp_path: Path, sail: DuckDB
     assert {row[0] for row in sail.run(f"select id from {name}")} == expected
     assert len(read_rows(path)) == len(expected)
     assert len(deltalake.DeltaTable(path).history()) >= 7
+    asked = [*range(2010), 5000]
+    assert count_present(path, asked) == dict.fromkeys(expected, 1)
+    assert count_present(path, asked, all_versions=True).keys() == {*range(2000), 5000}

@@ -250,6 +250,14 @@ def test_names_of_files_are_not_looked_for_in_catalogs(name, tmp_path, monkeypat
     assert find_table("a:b.c") is None
 
 
+def test_a_package_that_pyiceberg_lacks_is_named(configuration, monkeypatch):
+    monkeypatch.delitem(sys.modules, "pyiceberg.catalog.sql")
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(UsageError, match="PyIceberg lacks the package sqlalchemy for this catalog") as caught:
+        open_in_catalog("lake:n.t")
+    assert "sbbf-tool[iceberg]" not in str(caught.value)
+
+
 @each("text", ["catalog: [", "catalog:\n  lake:\n    type: no\n", "catalog:\n  lake: 5\n"])
 def test_a_wrong_configuration_is_one_error(configuration, text):
     Path(configuration, ".pyiceberg.yaml").write_text(text)

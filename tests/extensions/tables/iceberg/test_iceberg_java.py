@@ -26,6 +26,7 @@ from sbbf_tool import advise, inspect
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from support.environments import NotInstallableError, install, run
+from support.present import count_present
 
 PACKAGE = "snowpark-connect-deps-iceberg==1.0.2"  # Iceberg 1.10.2 for Spark 3.5
 RUNTIME = "iceberg-spark-runtime-3.5_2.12-1.10.2.jar"
@@ -345,3 +346,21 @@ def test_commits_are_built_again_after_those_of_java(java, tmp_path):
     commit = convert(IcebergTable(source))
     assert (commit.rebuilds, commit.num_files, len(commit.vanished)) == (3, 1, 1)
     assert java.ids(folder) == [number for number in range(1, 210) if number != 150]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deleted_rows_are_not_present(java, tmp_path, version):
+    """By deletion vectors, several in one Puffin file, or by position delete files of one and of several data files."""
+    folder = tmp_path / "t"
+    table = java.create(folder, version)
+    files = [java.append(table, start, 100).location() for start in (0, 100, 200)]
+    if version == 2:
+        table.newRowDelta().addDeletes(java.position_deletes(table, {files[0]: [3, 99], files[1]: [0]})).commit()
+        table.newRowDelta().addDeletes(java.position_deletes(table, {files[2]: [50]})).commit()
+    else:
+        for file, positions in ((files[0], [3, 99]), (files[1], [*range(20, 90)])):
+            java.delete_vector(table, file, positions)
+    expected = dict.fromkeys(java.ids(folder), 1)
+    assert len(expected) < 300
+    assert count_present(folder, range(310)) == expected
+    assert count_present(folder, range(310), all_versions=True) == dict.fromkeys(range(300), 1)

@@ -125,21 +125,24 @@ def test_locations():
             open_name(location)
 
 
-def test_position_deletes_reach_what_they_name():
-    table = pa.table({"file_path": ["/d/b", "/d/c"], "pos": pa.array([0, 1], pa.int64())})
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
+def test_position_deletes_reach_what_they_name(tmp_path):
+    deletes = tmp_path / "deletes"
+    pq.write_table(pa.table({"file_path": ["/d/b", "/d/c"], "pos": pa.array([0, 1], pa.int64())}), deletes)
     paths = {"/d/a", "/d/b", "/d/c", "/d/c2", "/d/d"}
 
     def reach(lower, upper, is_readable=True):
-        return find_reachable([Reach(lower, upper, "/deletes", is_readable)], paths, lambda path: sink.getvalue().to_pybytes())
+        return find_reachable([Reach(lower, upper, str(deletes), is_readable)], paths)
 
     assert reach("/d/b", "/d/c") == reach(None, None) == {"/d/b", "/d/c"}
     assert reach("/d/d", "/d/d") == {"/d/d"}
     assert reach("/e", None) == set()
     assert reach("/d/b", "/d/c", is_readable=False) == {"/d/b", "/d/c", "/d/c2"}
+    pq.write_table(pa.table({"file_path": [["/d/b"]]}), deletes)
     with pytest.raises(UnreadableError, match="position delete file"):
-        find_reachable([Reach(None, None, "/deletes", True)], paths, lambda path: b"PAR1 but not")
+        reach(None, None)
+    deletes.write_bytes(b"PAR1 but not")
+    with pytest.raises(UnreadableError, match="deletes"):
+        reach(None, None)
 
 
 def header_of(name, fields):

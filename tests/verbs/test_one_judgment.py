@@ -1,0 +1,148 @@
+"""The verbs agree: `check` accepts what `advise` recommends and other verbs write, its fixes make it pass, and no verb undoes another."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sbbf_tool
+from sbbf_tool import FilterSpec, Limits, Policy, advise, apply, check, repair
+from sbbf_tool.hints import Fix
+from sbbf_tool.reports.findings import ERROR, INFO, Finding
+from support.defects import DEFECTS
+from support.samples import places
+from support.tables import each
+
+SHAPES = {
+    "unique": lambda dice, n: dice.sample(range(1 << 40), n),
+    "sorted": lambda dice, n: sorted(dice.sample(range(1 << 40), n)),
+    "repeated": lambda dice, n: [dice.randrange(max(1, n // 3)) for _ in range(n)],
+    "few": lambda dice, n: [dice.randrange(12) for _ in range(n)],
+    "with nulls": lambda dice, n: [dice.choice((None, dice.getrandbits(40))) for _ in range(n)],
+    "nulls": lambda dice, n: [None] * n,
+    "nulls at the end": lambda dice, n: [*dice.sample(range(1 << 40), n // 2), *[None] * (n - n // 2)],
+}
+TYPES = {
+    "int64": lambda value: value,
+    "int32": lambda value: value & 0x7FFFFFFF,
+    "int8": lambda value: value & 0x7F,
+    "string": lambda value: f"user-{value}",
+    "binary": lambda value: value.to_bytes(8, "big"),
+    "halffloat": lambda value: float(value % 2000),
+    "float64": lambda value: value / 7,
+    "bool": lambda value: value % 2 == 0,
+    "timestamp[ms]": lambda value: value,
+    "decimal128(38, 0)": lambda value: value,
+}
+WRITERS = ({"use_dictionary": False}, {}, {"compression": "zstd"}, {"data_page_version": "2.0", "use_dictionary": False})
+ENGINES = ((), ("duckdb",), ("spark",), ("duckdb", "spark"), ("cudf", "clickhouse"), ("trino",))
+
+
+def column_of(kind: str, values: list[int | None]) -> pa.Array:
+    items = [None if value is None else TYPES[kind](value) for value in values]
+    if kind == "halffloat":
+        return pa.array(items, pa.float32()).cast(pa.float16())
+    return pa.array(items, pa.decimal128(38, 0) if kind.startswith("decimal") else pa.type_for_alias(kind))
+
+
+def write_lake(folder: Path, dice: random.Random) -> None:
+    """Write one to three files of the same columns, of random types, shapes, sizes and encodings."""
+    kinds = {f"{shape}: {kind}": (shape, kind) for shape in dice.sample(list(SHAPES), 3) for kind in dice.sample(list(TYPES), 3)}
+    folder.mkdir()
+    for number in range(dice.randint(1, 3)):
+        rows = dice.choice((1, 30, 900, 5000))
+        table = pa.table({name: column_of(kind, SHAPES[shape](dice, rows)) for name, (shape, kind) in kinds.items()})
+        groups = dice.choice((1, 2, 4))
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=-(-rows // groups), **dice.choice(WRITERS))
+
+
+def carry_out(fix: Fix) -> None:
+    """Make the change that a finding proposes, on each of its files."""
+    for name in fix.files:
+        for path in sorted(Path(name).glob("*.parquet")) if Path(name).is_dir() else [name]:
+            getattr(sbbf_tool, fix.verb)(path, **fix.parameters())
+
+
+def findings_of(folder: Path, policy: Policy) -> list[Finding]:
+    return [finding for path in sorted(folder.glob("*.parquet")) for finding in check(path, policy).findings]
+
+
+def follow(folder: Path, policy: Policy) -> list[Finding]:
+    """Make the changes that `check` proposes, one after the other, and return the findings that are left; each resolves its finding."""
+    for _ in range(20):
+        findings = findings_of(folder, policy)
+        proposed = next((finding for finding in findings if finding.fix is not None), None)
+        if proposed is None:
+            return findings
+        carry_out(proposed.fix)
+        left = [(finding.rule, finding.file, finding.column) for finding in findings_of(folder, policy)]
+        assert (proposed.rule, proposed.file, proposed.column) not in left, proposed
+    raise AssertionError(f"the fixes have no end: {proposed}")
+
+
+def objections(findings: list[Finding]) -> list[tuple[str, str | None, str]]:
+    """Return what takes back what another verb did: findings above info, and fixes that remove filters."""
+    return [
+        (finding.rule, finding.column, str(finding.fix))
+        for finding in findings
+        if finding.severity != INFO or (finding.fix is not None and finding.fix.verb == "remove_filters")
+    ]
+
+
+@each("seed", range(24), every=4)
+def test_check_accepts_what_advise_recommends_and_others_write(tmp_path: Path, seed: int):
+    dice = random.Random(seed)
+    folder, engines = tmp_path / "lake", dice.choice(ENGINES)
+    write_lake(folder, dice)
+    fix = advise(folder, all_types=True, engine_names=engines).fix
+    if fix is None:
+        return
+    carry_out(fix)
+    policy = Policy(Limits(filters=FilterSpec(fix.columns, judge="existence"), engines=engines))
+    assert objections(findings_of(folder, policy)) == []
+    # Nothing is left to do, and nothing is taken back.
+    assert advise(folder, all_types=True, engine_names=engines).fix is None
+    for path in folder.glob("*.parquet"):
+        before = places(path)
+        assert repair(path, in_place=True).is_clean
+        apply(path, Policy(Limits(filters=FilterSpec(fix.columns))), in_place=True)
+        assert places(path).keys() == before.keys()
+    # What `check` proposes about sizes is accepted too, by all of them.
+    assert objections(follow(folder, policy)) == []
+    assert advise(folder, all_types=True, engine_names=engines).fix is None
+
+
+@each("fpp, ndv", [(1e-6, None), (0.2, None), (0.01, 200_000)], every=3)
+def test_check_accepts_what_is_declared(tmp_path: Path, fpp: float, ndv: int | None):
+    path = tmp_path / "declared.parquet"
+    pq.write_table(pa.table({"id": random.Random(1).sample(range(1 << 40), 3000)}), path, row_group_size=1000)
+    spec = FilterSpec("id", fpp, ndv)
+    policy = Policy(Limits(filters=spec))
+    apply(path, policy, in_place=True)
+    old = path.read_bytes()
+    findings = check(path, policy).findings
+    assert objections(list(findings)) == []
+    assert [finding.rule for finding in findings if finding.fix is not None] == []
+    apply(path, policy, in_place=True)
+    assert path.read_bytes() == old
+
+
+NOT_FIXED = {"wrong-statistics", "oversized-page", "damaged-encrypted-filter"}
+"""Rules of errors that no filter resolves, or only one that is built with a key."""
+
+
+@each("rule", sorted(DEFECTS.keys() - NOT_FIXED), every=6)
+@pytest.mark.parametrize("requires", [False, True])
+def test_the_fixes_of_check_make_it_pass(tmp_path: Path, rule: str, requires: bool):
+    path = tmp_path / "defect.parquet"
+    DEFECTS[rule].make(path)
+    # A required filter of a BOOLEAN column is never built, and one of an encrypted column only with its key.
+    never = ("empty-boolean-filter", "plaintext-filter-on-encrypted-column")
+    left = ["missing-filter"] if requires and rule in never else []
+    columns = tuple(dict.fromkeys(column for _, column in places(path))) if requires else ()
+    policy = Policy(Limits(filters=FilterSpec(columns, judge="existence"))) if columns else Policy()
+    assert [finding.rule for finding in follow(tmp_path, policy) if finding.severity == ERROR] == left
