@@ -40,7 +40,7 @@ BUDGETS = {
     "reports": 900,
     "file": 3_125,
     "query_engines": 495,
-    "rules": 1_715,
+    "rules": 1_730,
     "writers": 450,
     "advice": 800,
     "editing": 890,
