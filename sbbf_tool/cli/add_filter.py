@@ -14,12 +14,14 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import Row
 
@@ -111,7 +113,7 @@ def command(
     table = change.files.table if also_new_files else None
     # The limit in bytes of a table is for all its columns.
     properties = {} if table is None else build_properties([replace(spec, max_bytes=None)], table.name_for_property)
-    work = Work(AddFilter(spec, rebuild), edit=edit, strict=strict)
+    work = Work(AddFilter(spec, rebuild, engines), edit=edit, strict=strict)
     return change.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 
 
@@ -148,10 +150,17 @@ class _AddView(View["AddReport"]):
     _done = "added,"
     _old_bytes = 0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._harms: set[str] = set()
+
     def add(self, report: AddReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.filters) + report.planned_filters)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
         self._old_bytes += report.old_bytes
+        for harm in set(report.harms) - self._harms if terminal().quiet else ():
+            complain(f"sbbf: warning: {harm}")  # `--quiet` does not hide that an engine loses rows
+        self._harms |= set(report.harms)
         self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
         self.total.update(column_chunks_without_values=report.without_values)
         self.total.update(_count_kinds(report))

@@ -12,6 +12,7 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import MOST_ROWS, Page
 from sbbf_tool.cli.report import report_files
@@ -71,6 +72,7 @@ _BAR = 40
 @click.option(
     "--no-bitsets", is_flag=True, help="Read only footers and headers: sizes without the figures that need the bits (fpp, ndv, fill)."
 )
+@engines_option
 @strict_option
 @output_options()
 @over_files()
@@ -80,6 +82,7 @@ def command(
     all_chunks: bool,
     by_row_group: bool,
     no_bitsets: bool,
+    engines: tuple[str, ...],
     strict: bool,
     outputs: Outputs,
 ) -> int:
@@ -94,9 +97,8 @@ def command(
     from sbbf_tool.verbs.inspect import Inspect
 
     view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=files.each_file)
-    return report_files(
-        files, Work(Inspect(columns, all_chunks, not no_bitsets), keys=files.keys, strict=files.is_strict(strict)), view, outputs, columns
-    )
+    work = Work(Inspect(columns, all_chunks, not no_bitsets, engine_names=engines), keys=files.keys, strict=files.is_strict(strict))
+    return report_files(files, work, view, outputs, columns)
 
 
 @dataclass(slots=True)

@@ -85,7 +85,8 @@ def drop_deleted(
 def _collect(found: Iterator[tuple[int, NDArray[np.int64]]]) -> list[ValueRows]:
     by_position: dict[int, array[int]] = {}
     for position, rows in found:
-        by_position.setdefault(position, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
+        if len(rows):
+            by_position.setdefault(position, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
     for position, several in by_position.items():
         if len(several) > 1:  # a value may have several forms, and a list may hold one more than once
             by_position[position] = array("Q", np.unique(np.frombuffer(several, np.uint64)).tobytes())
@@ -129,8 +130,8 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
                 found = list(_match(question, page.hashes, page))
                 if found and column.max_repetition:
                     raise NotPlainError
-                if page.levels is not None:
-                    rows = page.levels.rows() if found else np.arange(0)
+                if page.rows is not None:
+                    rows = page.rows() if found else np.arange(0)
                     yield from ((at, rows[places]) for at, places in found)
                     continue
                 for at, entries in found:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_MOST_BITS = 32
+
+
 def count_highest(levels: memoryview, highest: int, count: int) -> int:
     """Count how many of the first `count` levels equal `highest`. If `highest` is 0, return `count`: such columns store no levels.
 
@@ -23,15 +26,16 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
     """
     if not highest:
         return count
-    width = highest.bit_length()
-    runs = _runs(levels, width, count)
-    return sum(length * (run == highest) if isinstance(run, int) else _count_packed(run, highest, width, length) for length, run in runs)
+    runs = _runs(levels, highest.bit_length(), count)
+    return sum(length * (run == highest) if isinstance(run, int) else _count_packed(run, highest, length) for length, run in runs)
 
 
 def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
     """Return the first `count` numbers of `width` bits: levels, or indices into a dictionary. Raises as `count_highest`."""
     import numpy as np
 
+    if width > _MOST_BITS:
+        raise ValueError(f"a number has at most {_MOST_BITS} bits, not {width}")
     runs = _runs(data, width, count) if width else [(count, 0)]
     parts = [np.full(length, run, np.uint32) if isinstance(run, int) else _unpack(run, width, length) for length, run in runs]
     return np.concatenate(parts) if parts else np.empty(0, np.uint32)
@@ -73,12 +77,10 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
     raise ValueError("the levels end early, or a number among them is too large")
 
 
-def _count_packed(packed: memoryview, highest: int, width: int, count: int) -> int:
-    """Count how many of the first `count` levels, of `width` bits each, least significant bit first, equal `highest`."""
-    bits = int.from_bytes(packed, "little") & (1 << count * width) - 1
-    if width == 1:
-        return bits.bit_count()
-    return int((_unpack(packed, width, count) == highest).sum())
+def _count_packed(packed: memoryview, highest: int, count: int) -> int:
+    if highest == 1:
+        return (int.from_bytes(packed, "little") & (1 << count) - 1).bit_count()
+    return int((_unpack(packed, highest.bit_length(), count) == highest).sum())
 
 
 def _unpack(packed: memoryview, width: int, count: int) -> NDArray[np.uint32]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import cramjam
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 MAX_DICTIONARY_BYTES = 64 << 20
 MAX_DATA_BYTES = 16 << 20
 """Larger pages are better read as part of the chunk's stream, in batches."""
-_INDEX_BITS = 32
 
 
 def _decompress_lz4(stored: bytes | memoryview, plain: memoryview) -> int:
@@ -102,23 +101,6 @@ def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memory
         raise
 
 
-class _Levels(NamedTuple):
-    """The definition levels of a data page of a column without lists: each level is a row."""
-
-    defined: memoryview
-    highest: int
-    values: int
-    first_row: int
-
-    def rows(self) -> NDArray[np.int64]:
-        """Return the row of each value."""
-        import numpy as np
-
-        if not self.highest:
-            return np.arange(self.first_row, self.first_row + self.values)
-        return np.flatnonzero(levels.decode(self.defined, self.highest.bit_length(), self.values) == self.highest) + self.first_row
-
-
 @dataclass(frozen=True, slots=True)
 class PlainPage:
     """The values of one page, until the next page is read, and their hashes; `len` returns the number of values."""
@@ -132,7 +114,8 @@ class PlainPage:
     """DICTIONARY_PAGE, DATA_PAGE or DATA_PAGE_V2."""
     stored_bytes: int
     """Bytes of page header and page in the file, which are all bytes read."""
-    levels: _Levels | None = None
+    rows: Callable[[], NDArray[np.int64]] | None = None
+    """Returns the row of each value, unless the page is a dictionary or the column has lists."""
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -266,41 +249,46 @@ class PlainChunk:
 
     def _data_page(self, page: StoredPage, first_row: int) -> PlainPage:
         """Read a data page in PLAIN form."""
-        defined, plain = self._levels_and_values(page, first_row)
+        defined, plain = self._levels_and_values(page)
         try:
-            count = levels.count_highest(defined.defined, defined.highest, defined.values)
+            count = levels.count_highest(defined, self._column.max_definition, page.values)
         except ValueError:
             raise NotPlainError from None
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
-        return self._page(plain, count, page, f"page at byte {page.offset:,}", defined)
+        rows = None if self._column.max_repetition else partial(self._rows, defined, page.values, first_row)
+        return self._page(plain, count, page, f"page at byte {page.offset:,}", rows)
 
     def _read_indices(self, page: StoredPage, first_row: int, num_entries: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Read a data page that refers to a dictionary with so many entries: see `ReadIndices`."""
-        defined, packed = self._levels_and_values(page, first_row)
+        defined, packed = self._levels_and_values(page)
         try:
-            rows = defined.rows()
+            rows = self._rows(defined, page.values, first_row)
             # The first byte is the width of an index; a page of nulls may have none.
-            width = packed[0] if packed else 0
-            if width > _INDEX_BITS:
-                raise NotPlainError
-            indices = levels.decode(packed[1:], width, len(rows))
+            indices = levels.decode(packed[1:], packed[0] if packed else 0, len(rows))
         except ValueError:
             raise NotPlainError from None
         if len(indices) and indices.max() >= num_entries:
             raise NotPlainError
         return rows, indices
 
-    def _levels_and_values(self, page: StoredPage, first_row: int) -> tuple[_Levels, memoryview]:
+    def _rows(self, defined: memoryview, count: int, first_row: int) -> NDArray[np.int64]:
+        """Return the rows of the values of a page with these levels, of a column without lists. Raises as `levels.decode`."""
+        import numpy as np
+
+        if not (highest := self._column.max_definition):
+            return np.arange(first_row, first_row + count)
+        return np.flatnonzero(levels.decode(defined, highest.bit_length(), count) == highest) + first_row
+
+    def _levels_and_values(self, page: StoredPage) -> tuple[memoryview, memoryview]:
         page.ensure_size(self._ensure_size)
         body = self._body(page, MAX_DATA_BYTES, f"page at byte {page.offset:,}")
         if len(body) != page.stored:
             raise NotPlainError
         try:
-            _, defined, plain = self._split(body, page, page.size)
+            return self._split(body, page, page.size)[1:]
         except ValueError:
             raise NotPlainError from None
-        return _Levels(defined, self._column.max_definition, page.values, first_row), plain
 
     def _body(self, page: StoredPage, most_bytes: int, place: str) -> bytes:
         """Read a page as stored, which may be truncated; `most_bytes` limits its size."""
@@ -312,7 +300,7 @@ class PlainChunk:
             _ensure_sum(body, page, place)
         return body
 
-    def _page(self, plain: memoryview, count: int, page: StoredPage, place: str, defined: _Levels | None = None) -> PlainPage:
+    def _page(self, plain: memoryview, count: int, page: StoredPage, place: str, rows: Any = None) -> PlainPage:
         """Build the page of these `count` values. Raises UnreadableError if there are fewer, or bytes after the last one: then levels were
         read as values, or the writer miscounted.
         """
@@ -324,7 +312,7 @@ class PlainChunk:
                 hashes = hashing.hash_fixed(plain, column.width)
         except UnreadableError as error:
             raise error.at(place=place) from error.__cause__
-        return PlainPage(column, plain, hashes, page.header.type, page.end - page.offset, defined)
+        return PlainPage(column, plain, hashes, page.header.type, page.end - page.offset, rows)
 
     def decompress_page(self, stored: bytes, page: StoredPage, size: int, place: str) -> tuple[bytes, bool]:
         """Return a page as its `size` bytes without compression, and whether it may have values besides nulls. Raises ValueError.

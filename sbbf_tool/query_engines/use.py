@@ -9,7 +9,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.query_engines.releases import find_release
 from sbbf_tool.query_engines.terms import HARM, USED
-from sbbf_tool.query_engines.verdicts import list_verdicts, load_table
+from sbbf_tool.query_engines.verdicts import is_plain, list_verdicts, list_warnings, load_table
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EngineReport, EngineVerdict
@@ -21,6 +21,17 @@ def engines_of(names: Iterable[str] = ()) -> tuple[EngineReport, ...]:
     if len({report.id for report in reports.values()}) < len(reports):
         raise UsageError(f"the names {', '.join(reports)} mean an engine twice", hint="name one release of each")
     return tuple(reports.values()) or load_table().engines
+
+
+def warnings_of(column: Column, names: Iterable[str], *, has_interval_mark: bool) -> list[str]:
+    """List the warnings about a filter of `column` in the named engines, or in all."""
+    names = tuple(names)
+    return list_warnings(column, engines_of(names) if names else (), has_interval_mark=has_interval_mark)
+
+
+def harm_of(column: Column, names: Iterable[str], *, has_interval_mark: bool) -> str | None:
+    """Return `Use.harm`."""
+    return None if is_plain(column) else use_of(column, names, has_interval_mark=has_interval_mark).harm
 
 
 def ensure_engines(names: Iterable[str]) -> None:

@@ -65,19 +65,24 @@ def list_verdicts(
     return tuple(refined_verdicts)
 
 
+def is_plain(column: Column) -> bool:
+    """Return whether the table has no warning about filters of the column, so that it need not be read."""
+    return column.type_name in _PLAIN_TYPES and not column.max_repetition
+
+
 def list_warnings(column: Column, engines: Iterable[EngineReport] = (), *, has_interval_mark: bool = False) -> list[str]:
     """List the warnings about a filter of `column` in these engines, or in all, the worst first; none for the common types.
 
     Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
     """
-    if column.type_name in _PLAIN_TYPES and not column.max_repetition:
+    if is_plain(column):
         return []
     engines = tuple(engines) or load_table().engines
     verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
     warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
     warnings += [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
-    if len(users) < min(_FEW + 1, len(engines)):
+    if len(users) <= _FEW < len(engines):
         readers = sum(report.uses_filters for report in engines)
         family = find_family(column)
         # The last family holds all types without one of their own, so its name says nothing about this column.

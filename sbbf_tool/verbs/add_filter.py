@@ -31,7 +31,7 @@ from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.query_engines.verdicts import list_warnings
+from sbbf_tool.query_engines.use import harm_of, warnings_of
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
@@ -68,6 +68,8 @@ class AddReport(ChangeReport):
     """Of the skipped column chunks, those with a filter that readers cannot use: unreadable, of a draft, or without the values."""
     without_values: int = 0
     """Column chunks that get no filter, because the footer shows that they have no row, or only nulls."""
+    harms: tuple[str, ...] = ()
+    """What engines make of filters on such a column, if they lose rows or fail; `warnings` says it too, and `check` warns of it."""
     saturated_filters: tuple[SaturatedFilter, ...] = ()
     """Filters that were left out because they would exclude hardly any value."""
     planned_filters: int = 0
@@ -137,6 +139,7 @@ class AddFilter(ChangingVerb[AddReport]):
     report = AddReport
     spec: FilterSpec = opt("Columns, rate and sizes", convert=_as_spec)
     rebuild: Rebuild | None = opt("Rebuild existing filters: those that could be better, or all", default=None)
+    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=partial(as_names, kind="engine"))
 
     def ensure_valid(self) -> None:
         ensure_rebuild(self.rebuild)
@@ -163,7 +166,7 @@ class AddFilter(ChangingVerb[AddReport]):
             *_type_warnings(file, chunks),
             *_fpp_warnings(file, choice, change.built_filters),
             *_size_warnings(file, change.built_filters),
-            *_engine_warnings(file, chunks),
+            *_engine_warnings(file, chunks, self.engine_names),
         ]
         patch = change.patch()
         # Nothing restores more than the old footer, nor an encrypted one, which has other bytes each time.
@@ -180,6 +183,7 @@ class AddFilter(ChangingVerb[AddReport]):
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
+            harms=tuple(_engine_warnings(file, chunks, self.engine_names, harms=True)),
             saturated_filters=tuple(change.saturated_filters),
             planned_filters=len(chunks) if change.edit.dry_run else 0,
             planned_bytes=most_bytes(file, chunks) if change.edit.dry_run else 0,
@@ -215,6 +219,7 @@ def add_filters(
     ndv: int | None = None,
     max_bytes: int | Mapping[str, int] | None = None,
     rebuild: Rebuild | None = None,
+    engine_names: Iterable[str] = (),
     strict: bool = True,
     max_page_bytes: MaxPageBytes = None,
     **options: Unpack[EditOptions],
@@ -224,7 +229,7 @@ def add_filters(
     `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or one per column).
     """
     edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
-    return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild)(path, edit, strict=strict)
+    return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild, engine_names)(path, edit, strict=strict)
 
 
 def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
@@ -280,8 +285,11 @@ def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]
             yield f"column {file.footer.columns[index].name}: {doubt}; readers may refuse the column, and `probe` cannot look up its values"
 
 
-def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]:
+def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str], *, harms: bool = False) -> Iterator[str]:
+    """Yield the warnings about engines; with `harms`, only the harm for which the column should have no filter."""
     for index in sorted({column for _, column in keys}):
         column = file.footer.columns[index]
-        for warning in list_warnings(column, has_interval_mark=has_interval_mark(file.footer, column)):
+        mark = has_interval_mark(file.footer, column)
+        harm = harm_of(column, engines, has_interval_mark=mark)
+        for warning in ([harm] if harm else []) if harms else warnings_of(column, engines, has_interval_mark=mark):
             yield f"column {column.name}: {warning}"

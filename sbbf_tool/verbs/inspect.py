@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -18,7 +19,7 @@ from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
-from sbbf_tool.query_engines.verdicts import list_warnings
+from sbbf_tool.query_engines.use import warnings_of
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
@@ -141,6 +142,7 @@ class Inspect(ReadingVerb[InspectReport]):
     all_chunks: bool = opt("Also column chunks without a filter", default=False)
     bitsets: bool = opt("Read the bits of filters, not only their headers", default=True)
     search: bool = opt("Search for unreferenced bytes", default=True)
+    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=partial(as_names, kind="engine"))
 
     def needs(self) -> Needs:
         return Needs(columns=tuple(self.columns))
@@ -176,7 +178,7 @@ class Inspect(ReadingVerb[InspectReport]):
             notes=(
                 *_other_file_notes(file),
                 *_type_notes(file, chosen),
-                *_engine_notes(file, chosen, rows),
+                *_engine_notes(file, chosen, rows, self.engine_names),
                 *_key_notes(file),
             ),
             named_columns=file.name_columns(names),
@@ -191,10 +193,11 @@ def inspect(
     all_chunks: bool = False,
     bitsets: bool = True,
     search: bool = True,
+    engine_names: Iterable[str] = (),
     **options: Unpack[ReadOptions],
 ) -> InspectReport:
     """Inspect the filters of one file; see `Inspect`, and `ReadingVerb` for the options."""
-    return Inspect(columns, all_chunks, bitsets, search)(path, **options)
+    return Inspect(columns, all_chunks, bitsets, search, engine_names)(path, **options)
 
 
 def _key_notes(file: ParquetFile) -> Iterator[str]:
@@ -310,12 +313,12 @@ def _other_file_notes(file: ParquetFile) -> Iterator[str]:
         yield f"{format_count(len(elsewhere), 'column chunk')} and their filters are in other files, such as {first}: inspect those"
 
 
-def _engine_notes(file: ParquetFile, columns: Sequence[Column], rows: Sequence[FilterReport]) -> Iterator[str]:
+def _engine_notes(file: ParquetFile, columns: Sequence[Column], rows: Sequence[FilterReport], engines: Iterable[str]) -> Iterator[str]:
     """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
         mark = has_interval_mark(file.footer, column)
-        if column.name in filtered and (warnings := list_warnings(column, has_interval_mark=mark)):
+        if column.name in filtered and (warnings := warnings_of(column, engines, has_interval_mark=mark)):
             yield f"column {column.name}: {'; '.join(warnings)}"
 
 

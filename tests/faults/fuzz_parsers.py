@@ -95,7 +95,7 @@ def chunk(data: bytes) -> None:
     meta = ColumnMetaData(codec=CODECS[data[0] % len(CODECS)], num_values=data[1], data_page_offset=2, total_compressed_size=len(data) - 2)
     try:
         for page in PlainChunk(lambda offset, length: data[offset : offset + length], column, meta).pages():
-            places, numbers = (page.levels.rows() if page.levels else page.hashes, page) if isinstance(page, PlainPage) else page()
+            places, numbers = (page.rows() if page.rows else page.hashes, page) if isinstance(page, PlainPage) else page()
             assert len(places) == len(numbers)
     except NotPlainError:
         raise UnreadableError("for a decoder") from None

@@ -9,6 +9,7 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.page_limit import page_limit_option
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     help="Compare with this report of an earlier sbbf inspect: FILE ends with .json.",
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
+@engines_option
 @page_limit_option
 @output_options()
 @over_files()
@@ -44,6 +46,7 @@ def command(
     queries: tuple[str, ...],
     against: str | None,
     quick: bool,
+    engines: tuple[str, ...],
     max_page_bytes: int | None,
     outputs: Outputs,
 ) -> int:
@@ -66,6 +69,7 @@ def command(
             queries=queries,
             against=against,
             quick=quick,
+            engine_names=engines,
             keys=files.keys,
             max_page_bytes=max_page_bytes,
             write_fix=write_command,

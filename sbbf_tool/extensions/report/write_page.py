@@ -38,6 +38,7 @@ def write_page(
     queries: Iterable[str] = (),
     against: str | os.PathLike[str] | None = None,
     quick: bool = False,
+    engine_names: Iterable[str] = (),
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
     write_fix: Callable[[Fix], str] = str,
@@ -53,7 +54,7 @@ def write_page(
     _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
     page = ReportPage(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
-    work = Work(Gather(parsed_queries, is_single, quick), keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single)
+    work = Work(Gather(parsed_queries, is_single, quick, engine_names), keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single)
     exit_code = _add_rows(run(work), page, target, is_single=is_single)
     if no_files is not None and not (page.totals.files or page.unreadable_files):
         raise UnreadableError(no_files)

@@ -27,6 +27,7 @@ def write_report(
     queries: Iterable[str] = (),
     against: str | os.PathLike[str] | None = None,
     quick: bool = False,
+    engine_names: Iterable[str] = (),
     keys: KeysLike = None,
     max_page_bytes: MaxPageBytes = None,
 ) -> PageReport:
@@ -34,7 +35,8 @@ def write_report(
 
     The page loads nothing and needs no script. It replaces `output`, in one step, if that is a page or does not exist. `queries`
     are as in `advise`: the page shows what excludes each row group. `against` is a report of an earlier `inspect`, saved as JSON, with
-    which the page compares the files. The findings are those of `check`; `quick` leaves out the rules that read data. Files that cannot be
+    which the page compares the files. The findings are those of `check`; `quick` leaves out the rules that read data;
+    `engine_names` are the engines that read the files. Files that cannot be
     read are listed on the page; if there is only one file, its error is raised instead. Raises UsageError (an invalid query, a column that
     no file has, a report that is none of `inspect`), RefusedError and WriteError (the page cannot be written).
     """
@@ -42,5 +44,6 @@ def write_report(
     table = find_table(names[0]) if len(names) == 1 else None
     selection = Selection(names, file=find_single_file(names[0]) if len(names) == 1 and table is None else None, table=table)
     run = partial(LocalRunner().run, selection)
-    options: dict[str, Any] = {"queries": queries, "against": against, "quick": quick, "keys": keys, "max_page_bytes": max_page_bytes}
+    options: dict[str, Any] = {"queries": queries, "against": against, "quick": quick, "engine_names": engine_names}
+    options |= {"keys": keys, "max_page_bytes": max_page_bytes}
     return write_page(run, names, output, is_single=selection.file is not None, **options)

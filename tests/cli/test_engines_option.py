@@ -1,0 +1,76 @@
+"""`--engines`, and `engines` in a configuration file: advice, warnings and rules of efficiency are about these engines alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sbbf_tool.cli import run
+
+
+@pytest.fixture(autouse=True)
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write a file whose chunks are all dictionary-encoded, and with a column of FLOAT16."""
+    monkeypatch.chdir(tmp_path)
+    ids = np.repeat(np.arange(4000) * 7919 % 100_003, 3)
+    table = pa.table({"id": ids, "half": np.arange(len(ids)).astype(np.float16)})
+    pq.write_table(table, "a.parquet", row_group_size=4000)
+
+
+def output_of(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    code = run(list(arguments))
+    out, err = capfd.readouterr()
+    return f"{code}\n{out}{err}"
+
+
+def test_one_key_is_for_all_commands(capfd):
+    asked = (["advise", "a.parquet"], ["explain", "a.parquet", "id", "5"], ["check", "a.parquet"], ["inspect", "a.parquet"])
+    assert run(["add-filter", "a.parquet", "-c", "id", "-c", "half", "--in-place", "--quiet"]) == 0
+    before = {arguments[0]: output_of(capfd, *arguments) for arguments in asked}
+    named = {arguments[0]: output_of(capfd, *arguments, "--engines", "spark, trino") for arguments in asked}
+    Path("sbbf.toml").write_text('engines = ["spark", "trino"]\n[inspect]\n')
+    assert {arguments[0]: output_of(capfd, *arguments) for arguments in asked} == named
+    assert "DuckDB" in before["explain"]
+    assert "DuckDB" not in named["explain"]
+    assert "DuckDB loses rows" in before["inspect"]
+    assert "DuckDB" not in named["inspect"]
+    assert "harmful-to-engine" in before["check"]
+    assert "harmful-to-engine" not in named["check"]
+    assert "column id, row groups 0-2: all its pages are dictionary" in named["check"]
+    assert "column id, row groups 0-2: all" not in before["check"]
+    assert "use the dictionary instead of a filter" in named["advise"]
+    # Rules of correctness do not depend on it.
+    Path("sbbf.toml").write_text("")
+    Path("half.toml").write_text('engines = ["spark"]\n[check]\nselect = ["correctness"]\n')
+    assert "0 failed" in output_of(capfd, "check", "a.parquet", "--config", "half.toml")
+
+
+def test_the_advice_of_add_filter_is_for_them_too(capfd):
+    assert "no column deserves a filter" in output_of(capfd, "add-filter", "a.parquet", "--advise", "--engines", "spark", "--dry-run")
+    assert "Would add 3 filters" in output_of(capfd, "add-filter", "a.parquet", "--advise", "--engines", "duckdb", "--dry-run")
+
+
+def test_a_quiet_change_still_warns_of_lost_rows(capfd):
+    text = "column half: DuckDB loses rows"
+    assert text in output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet")
+    assert text not in output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet", "--engines", "spark")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("duckbd", "unknown engine 'duckbd'; did you mean duckdb"),
+        ("duckdb-1.4,duckdb-1.3", "mean an engine twice"),
+        ("duckdb,", "unknown engine ''"),
+    ],
+)
+@pytest.mark.parametrize("command", ["advise", "check", "explain", "add-filter"])
+def test_other_names_are_refused(capfd, command, names, message):
+    rest = {"explain": ["id", "5"], "add-filter": ["-c", "id", "--dry-run"]}.get(command, [])
+    text = output_of(capfd, command, "a.parquet", *rest, "--engines", names)
+    assert text.startswith("2\n")
+    assert message in text
