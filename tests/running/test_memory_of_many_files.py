@@ -107,8 +107,10 @@ def test_names_in_runs_have_the_order_of_a_list(tmp_path, monkeypatch):
 @each("count", [0, 1, 3])
 def test_documents_that_are_written_in_parts_are_whole(tmp_path, capsys, count):
     lake = linked_files(tmp_path / "lake", count) if count else tmp_path
-    (tmp_path / "no-parquet.parquet").write_bytes(b"PAR1")
-    paths = [str(lake), str(tmp_path / "no-parquet.parquet")] if count else [str(tmp_path / "no-parquet.parquet")] * 2
+    others = [tmp_path / f"no-parquet-{number}.parquet" for number in range(1 if count else 2)]
+    for path in others:
+        path.write_bytes(b"PAR1")
+    paths = [str(path) for path in ([lake, *others] if count else others)]
     assert run(["check", *paths, "--quick", "--require", "name", "--format", "junit"]) in (1, 3)
     suites = ElementTree.fromstring(capsys.readouterr().out).findall("testsuite")
     assert len(suites) == (count + 1 if count else 2)

@@ -17,13 +17,18 @@ def open_output(name: str, run: Run, target: OutputTarget) -> PageOutput:
     return PageOutput(run, TextPage(None if isinstance(target, StandardOutput) else target.write))
 
 
+_MOST_CHANGED = 3
+"""Of files that changed as was asked, a few are examples; errors and warnings are printed for more of them."""
+
+
 class PageOutput:
     """The reports as the command's view shows them."""
 
     def __init__(self, run: Run, page: Page) -> None:
         self._run = run
         self._page = page
-        self._most_files = None if run.view.lists_answers and not page.is_terminal else run.most_files
+        most = run.most_files if run.most_files is None or not run.has_rows_of_files else _MOST_CHANGED
+        self._most_files = None if run.view.lists_answers and not page.is_terminal else most
         self._files = self._more_files = 0
 
     def add(self, item: Item) -> None:
