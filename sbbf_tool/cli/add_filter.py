@@ -142,6 +142,7 @@ class _AddView(View["AddReport"]):
         "filters",
         "bytes_added",
         "column_chunks_skipped",
+        "column_chunks_without_values",
         *_KINDS.values(),
         "column_chunks_not_cross_checked",
     )
@@ -161,6 +162,7 @@ class _AddView(View["AddReport"]):
             complain(f"sbbf: warning: {harm}")  # `--quiet` does not hide that an engine loses rows
         self._harms |= set(report.harms)
         self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
+        self.total.update(column_chunks_without_values=report.without_values)
         self.total.update(_count_kinds(report))
         self._done = "would be added, at most" if report.dry_run else "added,"
         return 0
@@ -169,6 +171,7 @@ class _AddView(View["AddReport"]):
         if not (report.filters or report.planned_filters):
             done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
             reason = "all its column chunks have filters" if report.skipped else "it has no row groups"
+            reason = reason if report.skipped or not report.without_values else "none of its column chunks has a value"
             page.say(f"{report.file}: nothing to add, {reason}; {done}")
             _say_kinds(page, _count_kinds(report))
             return
@@ -177,6 +180,7 @@ class _AddView(View["AddReport"]):
             [(row.row_group, row.column, row.values, row.estimated_ndv, row.offset, row.bitset_bytes, row.fpp) for row in report.filters],
         )
         self._say(page, report)
+        _say_without_values(page, report.without_values)
         _say_kinds(page, _count_kinds(report))
         say_not_cross_checked(page, report.not_cross_checked)
 
@@ -202,11 +206,17 @@ class _AddView(View["AddReport"]):
             page.say(f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them")
 
     def show_end(self, page: Page, files: str) -> None:
+        _say_without_values(page, self.total["column_chunks_without_values"])
         _say_kinds(page, self.total)
         say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
         size = page.bytes(self.total["bytes_added"])
         share = f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})" if self.total["bytes_added"] > 0 else ""
         page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {size}{share}")
+
+
+def _say_without_values(page: Page, count: int) -> None:
+    if count:
+        page.say(f"{format_count(count, 'column chunk')} without values {'needs' if count == 1 else 'need'} no filter")
 
 
 def _count_kinds(report: AddReport) -> dict[str, int]:

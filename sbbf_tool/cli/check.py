@@ -83,7 +83,7 @@ def command(
     is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
     work = Work(Check(chosen, is_brief), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(files.each_file, reference), outputs, chosen.required)
+    code = report_files(files, work, _CheckView(files.each_file, reference), outputs, chosen.columns)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code

@@ -225,9 +225,9 @@ def _end(
     answers: bool,
 ) -> int:
     """End the outputs of a complete run; return the exit code of the command, which is 0 unless `answers` is set."""
+    codes.update(() if named_columns is None else _report_columns(named_columns))
     if not is_single:
         outcomes.say_again()
-        codes.update(() if named_columns is None else _report_columns(named_columns))
         if not outcomes.counts and files.where is not None:
             complain(f"sbbf: {NO_PARTITION}")
             codes.add(UnreadableError.exit_code)

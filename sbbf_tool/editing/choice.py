@@ -28,6 +28,8 @@ class Choice:
     judgments: Mapping[ChunkKey, Judgment]
     named_columns: tuple[NamedColumn, ...]
     """What the file has under each of the names of columns."""
+    without_values: int = 0
+    """Number of column chunks that get no filter because they have no value."""
 
     def count(self, outcome: str) -> int:
         """Count the filters that stay and have this outcome."""
@@ -48,16 +50,16 @@ def choose_chunks(file: ParquetFile, spec: FilterSpec, rebuild: Rebuild | None =
     check_changeable(file)
     limited = spec.max_bytes if isinstance(spec.max_bytes, Mapping) else ()
     choose_columns(file, (*spec.columns, *limited), strict=strict)
-    sizes, named_columns, *_ = request_filters(file, [spec])
+    sizes, named_columns, *_, without_values = request_filters(file, [spec])
     for row_group, column in sizes:
         ensure_buildable(file, row_group, file.footer.columns[column])
     existing = {key: size for key, size in sizes.items() if file.footer.filter_place(*key) is not None}
     if rebuild == "all" or not existing:
-        return Choice(sizes, {}, named_columns)
+        return Choice(sizes, {}, named_columns, without_values)
     judgments = judge_filters(file, existing)
     if rebuild == "weak":
         judgments = {key: judgment for key, judgment in judgments.items() if not judgment.needs_rebuild}
-    return Choice({key: size for key, size in sizes.items() if key not in judgments}, judgments, named_columns)
+    return Choice({key: size for key, size in sizes.items() if key not in judgments}, judgments, named_columns, without_values)
 
 
 def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[ChunkKey, Judgment]:

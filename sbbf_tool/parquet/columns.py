@@ -23,6 +23,7 @@ PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE
 UNKNOWN = "UNKNOWN"
 """Physical type of a column whose pages cannot be read, because its part of the schema has something that the format does not have."""
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?!`)|(?!`)[^.]*")
+_NUMBERED = re.compile(r"(.+)#([1-9]\d{0,5})", re.DOTALL)
 FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -106,7 +107,8 @@ def unquote(name: str) -> tuple[str, ...]:
 
 def find_column(columns: Sequence[Column], name: str) -> Column:
     """Find the leaf column that `name` means. It is compared first with full paths, then with top-level names that contain dots, then with
-    paths without the scaffolding of lists and maps. Raises UsageError, with similar names, if none or several match.
+    paths without the scaffolding of lists and maps; `a#2` is the second of several columns `a`. Raises UsageError, with similar names, if
+    none or several match.
     """
     try:
         path = unquote(name)
@@ -123,7 +125,12 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns")
+            ways = f"name one as {name}#1 to {name}#{len(candidates)}, in the order of the schema"
+            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns", hint=ways)
+    numbered = _NUMBERED.fullmatch(name)
+    same = [column for column in columns if numbered is not None and column.name == numbered[1]]
+    if numbered is not None and 1 < len(same) >= int(numbered[2]):
+        return same[int(numbered[2]) - 1]
     ensure_leaf(name, [column.name for column in columns if column.path[: len(path)] == path])
     names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
     raise no_column(name, list(names), "file")

@@ -46,6 +46,11 @@ class Policy:
         """The columns that must have a filter."""
         return self.limits.required
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that must have a filter, and those for which filters are declared."""
+        return tuple(dict.fromkeys(name for spec in self.limits.filters for name in spec.columns))
+
     def of(self, path: str) -> Policy:
         """Return the policy of a file, which is this one; the policies of paths have the same method."""
         return self
@@ -98,6 +103,7 @@ class PathPolicies:
                 raise error.at(file=entry.place) from None
         self.quick = all(policy.quick for policy in policies)
         self.required = tuple(dict.fromkeys(column for policy in policies for column in policy.required))
+        self.columns = tuple(dict.fromkeys(column for policy in policies for column in policy.columns))
 
     def of(self, path: str) -> Policy:
         """Return the policy of one file. Raises UsageError if the entries that match it contradict each other."""

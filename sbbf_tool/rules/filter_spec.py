@@ -26,7 +26,9 @@ from sbbf_tool.file.partitions import Predicate, parse_predicate
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio, parse_size
-from sbbf_tool.parquet.columns import find_column
+from sbbf_tool.parquet.chunk_meta import ChunkMeta
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.literals import is_null_typed
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.globs import literal_base, matches_any
@@ -130,7 +132,9 @@ class RequestedFilters(NamedTuple):
     judges: dict[int, Judge]
     """What is demanded of existing filters, by column."""
     required: frozenset[int]
-    """The columns of which every chunk must have a filter."""
+    """The columns of which every chunk with values must have a filter."""
+    without_values: int
+    """Number of column chunks that need no filter, and have none, because the footer shows no value in them."""
 
 
 def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> RequestedFilters:
@@ -149,9 +153,18 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
                 if spec.judge != "size":
                     required.add(index)
     keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
-    sizes = {key: chosen[key[1]].size_for(file, key) for key in keys}
+    footer = file.footer
+    needy = [
+        key for key in keys if footer.filter_place(*key) is not None or not has_no_value(footer.columns[key[1]], footer.chunk_meta(*key))
+    ]
+    sizes = {key: chosen[key[1]].size_for(file, key) for key in needy}
     judges = {index: spec.judge for index, spec in chosen.items()}
-    return RequestedFilters(sizes, file.name_columns(names), judges, frozenset(required))
+    return RequestedFilters(sizes, file.name_columns(names), judges, frozenset(required), len(keys) - len(needy))
+
+
+def has_no_value(column: Column, meta: ChunkMeta) -> bool:
+    """Return whether the footer shows that a chunk has no value, but at most nulls."""
+    return meta.has_only_nulls or (is_null_typed(column) and not meta.non_null_values)
 
 
 @cache

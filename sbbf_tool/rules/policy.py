@@ -9,6 +9,7 @@ from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import ERROR, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.filter_spec import has_no_value
 from sbbf_tool.rules.rule import Limits, Rule
 from sbbf_tool.rules.satisfaction import MISSING, NOT_MEASURED, SATISFIED, TOO_LARGE
 
@@ -20,7 +21,7 @@ MISSING_FILTER, DEVIATING_FILTER = "missing-filter", "deviating-filter"
 def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if column.is_required:
         for chunk in column.chunks:
-            if chunk.place is None:
+            if chunk.place is None and not has_no_value(column.column, chunk.meta):
                 yield Evidence(chunk.row_group, _why_missing(chunk))
 
 

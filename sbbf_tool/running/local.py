@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, islice
@@ -97,11 +97,7 @@ class LocalRunner:
                 break
         if len(first) == 1 or self.workers == 1 or (len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST):
             paths = (file.path for file in chain(first, files))
-            if not work.publishes_together or len(first) == 1:
-                return map(partial(work, jobs=self.workers, progress=self._advance), paths)
-            from sbbf_tool.running.together import work_on
-
-            return work_on(work, paths, self.workers, self._advance, self.rest)
+            return map(partial(work, jobs=self.workers, progress=self._advance), paths)
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         workers = min(len(first), self.workers)
         return _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers, self.rest)
@@ -179,16 +175,11 @@ def _by_processes(
 def _rows(context: WorkerContext[Work[Report]], table_files: TableFiles | None, jobs: int, paths: Sequence[str]) -> list[Row[Report]]:
     """Work on files in a worker; return the rows of those that are done, also if the worker is interrupted."""
     from sbbf_tool.running.processes import InterruptError
-    from sbbf_tool.running.together import work_on
 
-    rows: list[Row[Report]] = []
-    rest: list[Row[Report]] = []
-    try:
-        with closing(work_on(context.value.of_table(table_files), paths, jobs, rest=rest)) as new_rows:
-            for row in new_rows:
-                rows.append(row)  # noqa: PERF402, an interrupt keeps the rows
-    except InterruptError:
-        rows += rest[1:] if rows and rest and rest[0] is rows[-1] else rest
+    work, rows = context.value.of_table(table_files), list[Row[Report]]()
+    with suppress(InterruptError):
+        for path in paths:
+            rows.append(work(path, jobs))
     # Other exceptions may contain values that cannot be pickled; the row has the reason.
     return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
 

@@ -20,8 +20,7 @@ from urllib.parse import quote
 from sbbf_tool import log
 from sbbf_tool.errors import RefusedError, SbbfError, UsageError
 from sbbf_tool.storage import local, places
-from sbbf_tool.storage.system_calls import READ, user_id
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.system_calls import READ, reason_of, user_id
 from sbbf_tool.storage.whole import ensure_own_link, write_whole
 
 _APPLICATION = b"sbbf"

@@ -103,11 +103,6 @@ class Work(Generic[Report]):
         """Whether the work reads the data of a file, not only its footer and filters."""
         return self.needs.data and (self.needs.data_in_dry_run or not self.is_dry_run)
 
-    @property
-    def publishes_together(self) -> bool:
-        """Whether small files may be published together."""
-        return self.needs.together and self.given.edit is not None and self.given.edit.in_place
-
     def combine(self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None) -> Any:
         """Return the answer of the verb about all files of a selection, from their rows."""
         files = AllFiles(tuple(selection.names), self.given, jobs, self.on(selection).file, is_table=selection.table is not None)

@@ -21,11 +21,22 @@ from contextlib import contextmanager, suppress
 from sbbf_tool.errors import ChangedError, RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.journal import TAIL_BYTES, EnsureFooter, Journal, build_journal, journal_of, read_journal
-from sbbf_tool.storage.local import LocalSource, remove_stale_checksum
-from sbbf_tool.storage.locks import is_locked, is_open_file, leads_to, lock, open_to_change
+from sbbf_tool.storage.local import LocalSource, remove_stale_checksum, sync_name
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
-from sbbf_tool.storage.system_calls import READ, ensure_can_change, read_at, sync
-from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
+from sbbf_tool.storage.system_calls import (
+    FORBIDDEN,
+    READ,
+    close,
+    ensure_can_change,
+    is_locked,
+    is_open_file,
+    leads_to,
+    lock,
+    open_to_change,
+    read_at,
+    reason_of,
+    sync,
+)
 from sbbf_tool.storage.temporary import sync_folder, temporary_file, write_all
 
 _BLOCK_BYTES = 1 << 20
@@ -61,11 +72,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
         except OSError as error:
             hint = "the next change to this file, such as repair, truncates it to its old length"
             raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
-    try:
-        sync_folder(os.path.dirname(real))
-    except OSError as error:
-        return [f"{source.name}: the new file is in place, but may not survive a power failure: {reason_of(error)}"]
-    return []
+    return sync_name(real, source.name)
 
 
 def ensure_appendable(name: str) -> None:
@@ -216,7 +223,7 @@ def _keep_journal(tail: _Tail) -> Iterator[None]:
     is_placed = is_accepted = False
     try:
         try:
-            with temporary_file(*os.path.split(tail.real)) as (temporary, fd):
+            with temporary_file(tail.real, source.name) as (temporary, fd):
                 write_all(fd, build_journal(tail.journal))
                 with suppress(OSError):
                     # The file's owner can then undo an append that another user began. Only root may change the owner.

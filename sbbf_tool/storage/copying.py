@@ -1,17 +1,20 @@
 """Copies of the first bytes of a local file, made by the kernel where it can: at once, or by a thread while the filters are built.
 
 A thread that copies a large file takes little time of the interpreter, and its bytes are on their way to the disk before the filters are
-built: the `fsync` of the new file then has little left to wait for.
+built: the `fsync` of the new file then has little left to wait for. On Btrfs, XFS and bcachefs, `copy_file_range` shares blocks with the
+original; on APFS, the temporary file is a clone from the start.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import sys
 from contextlib import ExitStack, suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
+from sbbf_tool.storage.system_calls import clone, share_blocks, sync
 from sbbf_tool.storage.temporary import PRIVATE, temporary_file, write_all
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ _READ_BYTES = 4 << 20
 _BLOCK_BYTES = 512
 """Unit of `st_blocks` in bytes, whatever the file system's block size is."""
 _POLL_SECONDS = 0.05
+_BLOCK = b"\0" * 4096
 _NOT_BY_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO)
 
 
@@ -49,7 +53,7 @@ class BegunCopy:
 
     def __enter__(self) -> Self:
         """Create the temporary file and begin. Raises RefusedError without permission, and WriteError."""
-        self.path, self.fd = self._stack.enter_context(temporary_file(*os.path.split(self.target), PRIVATE, self._source.descriptor))
+        self.path, self.fd = self._stack.enter_context(temporary_file(self.target, self.target, PRIVATE, self._source.descriptor))
         try:
             self._thread.start()
         except BaseException:
@@ -168,3 +172,21 @@ def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
             return
         yield data_start, min(data_end, end)
         position = data_end
+
+
+def has_reflinks(folder: str) -> bool:
+    """Return whether the file system of a folder shares blocks; tries it with files that have no name, or with one that it removes."""
+    from tempfile import TemporaryDirectory, TemporaryFile  # not at the top: it imports much that commands which read do not use
+
+    try:
+        with TemporaryFile(dir=folder) as source:
+            source.write(_BLOCK)
+            source.flush()
+            sync(source.fileno())
+            if sys.platform == "darwin":
+                with TemporaryDirectory(prefix=".sbbf-", dir=folder) as inner:
+                    return clone(source.fileno(), os.path.join(inner, "clone"))
+            with TemporaryFile(dir=folder) as target:
+                return share_blocks(source.fileno(), target.fileno())
+    except OSError:
+        return False

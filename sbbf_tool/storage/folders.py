@@ -117,11 +117,11 @@ class LocalFolders:
     def _write_temporary(self, target: str, data: bytes) -> Iterator[str]:
         """Yield a hidden file beside `target` with these bytes, synced to disk; remove it afterwards unless it was renamed."""
         ensure_can_change(target)
-        folder, base = os.path.split(target)
+        folder = os.path.dirname(target)
         if folder not in self._swept:
             self._swept.add(folder)
             sweep_folder(folder)
-        temporary = temporary_path(folder, base)
+        temporary = temporary_path(target)
         try:
             fd = open_locked(temporary, USUAL)
             try:

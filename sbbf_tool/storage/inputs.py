@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.storage.source import Source, ensure_within
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.system_calls import reason_of
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

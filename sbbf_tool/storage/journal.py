@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from sbbf_tool.display import quote_word
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.storage.system_calls import NO_FOLLOW, READ, read_at, user_id
-from sbbf_tool.storage.system_errors import close, reason_of
+from sbbf_tool.storage.system_calls import NO_FOLLOW, READ, close, read_at, reason_of, user_id
 
 TAIL_BYTES = 64
 """Number of last bytes of a file that its journal stores."""

@@ -12,18 +12,24 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ChangedError, MissingError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.storage import system_calls
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
-from sbbf_tool.storage.locks import lock, open_to_change
-from sbbf_tool.storage.pending import PendingFile, collector_of, describe_loss, identity_of
 from sbbf_tool.storage.source import Source, ensure_within
-from sbbf_tool.storage.system_calls import READ, read_at, sync, unlock
-from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
-from sbbf_tool.storage.temporary import PRIVATE, USUAL, open_locked, sync_folder, temporary_file, temporary_path, write_all
+from sbbf_tool.storage.system_calls import FORBIDDEN, READ, close, leads_to, lock, open_to_change, read_at, reason_of, sync, unlock
+from sbbf_tool.storage.temporary import (
+    PRIVATE,
+    TEMPORARY_SUFFIX,
+    USUAL,
+    creation_error,
+    sync_folder,
+    temporary_file,
+    temporary_path,
+    write_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,16 +78,6 @@ class LocalSource(Source):
             close(self._fd)
             self._fd = -1
 
-    def duplicate(self) -> LocalSource:
-        """Return the same open file, with its lock, which stays open when this one is closed. Raises WriteError."""
-        copy = LocalSource.__new__(LocalSource)
-        copy.name, copy.size, copy._stat = self.name, self.size, self._stat
-        try:
-            copy._fd = os.dup(self._fd)
-        except OSError as error:
-            raise WriteError(reason_of(error), file=self.name, hint="the old file is untouched") from error
-        return copy
-
     def read(self, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short."""
         ensure_within(self, offset, length)
@@ -114,6 +110,10 @@ class LocalSource(Source):
             return False
         return now == (_identity(self._stat),) * 2
 
+    def is_file_of(self, status: os.stat_result) -> bool:
+        """Return whether a status is that of the open file and its content is unchanged, whatever its name is: a rename changes ctime."""
+        return os.path.samestat(status, os.fstat(self._fd)) and _identity(status)[2:4] == _identity(self._stat)[2:4]
+
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     # A writer can set mtime back, but not ctime.
@@ -122,9 +122,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 def begin_copy(source: Source, target: str, count: int) -> BegunCopy | None:
     """Return the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
-    if not isinstance(source, LocalSource) or count < BegunCopy.MIN_BYTES:
-        return None
-    return BegunCopy(source, os.path.realpath(target), count)
+    return BegunCopy(source, os.path.realpath(target), count) if isinstance(source, LocalSource) and count >= BegunCopy.MIN_BYTES else None
 
 
 def replace(
@@ -140,72 +138,90 @@ def replace(
     `target` is the source's own path, or one that does not exist. `begun` is its copy, if `begin_copy` began one. Mode, owner and extended
     attributes of a local source are kept; symbolic links are followed. Returns warnings as text. Raises RefusedError (another writer,
     source changed, target exists, no permission) and WriteError (such as a full disk); the old file stays intact in every case.
-
-    If `PendingFiles` collects a small file, it gets its name together with others.
     """
     real = os.path.realpath(target)
-    own = source if isinstance(source, LocalSource) and (target == source.name or real == os.path.realpath(source.name)) else None
-    in_place = own is not None
-    if in_place and not source.is_unchanged():
-        raise ChangedError.after_open(source.name)
-    if in_place and not os.access(target, os.W_OK):
-        raise RefusedError(
-            "no permission to write the file",
-            file=target,
-            hint=f"make it writable (chmod u+w), or {_ELSEWHERE}",
-        )
-    if not in_place:
+    local = source if isinstance(source, LocalSource) else None
+    old = local if local is not None and (target == local.name or real == os.path.realpath(local.name)) else None
+    if old is None:
         ensure_free(target)
-    folder, base = os.path.split(real)
+    elif not old.is_unchanged():
+        raise ChangedError.after_open(old.name)
+    else:
+        _ensure_open_to_changes(target)
     warnings = []
-    mode = PRIVATE if isinstance(source, LocalSource) else USUAL
-    collector = None if own is None or begun is not None else collector_of(own._stat)
     with ExitStack() as stack:
-        if own is not None:
-            if collector is not None:
-                # The caller closes its source before the file has its name.
-                source = own = stack.enter_context(own.duplicate())
-            stack.enter_context(sole_writer(own))
-        if begun is None or begun.target != real or begun.count > keep:
-            begun = None
-            temporary, fd = stack.enter_context(temporary_file(folder, base, mode, source.descriptor))
-        else:
+        if old is not None:
+            stack.enter_context(sole_writer(old))
+        if begun is not None and begun.target == real and begun.count <= keep:
             temporary, fd = begun.path, begun.fd
+        else:
+            begun = None
+            temporary, fd = stack.enter_context(temporary_file(real, target, USUAL if local is None else PRIVATE, source.descriptor))
         try:
             copy(source, fd, keep, start=0 if begun is None else begun.finish())
             for piece in pieces:
                 write_all(fd, piece)
-            if isinstance(source, LocalSource):
-                warnings += carry_over(source.name, source._fd, source._stat, fd)
-            if collector is None:
-                sync(fd)
+            if local is not None:
+                warnings += carry_over(local.name, local._fd, local._stat, fd)
+            sync(fd)
+            with LocalSource(temporary) as new_file:
+                verify(new_file)
+            if not source.is_unchanged():
+                raise ChangedError.after_open(source.name)
+            remove_stale_checksum(real)
+            if old is None:
+                give_name(temporary, real, overwrite=False)
+            else:
+                _take_place(old, temporary, fd, real)
         except OSError as error:
             raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
-        with LocalSource(temporary) as new_file:
-            verify(new_file)
-        rename = partial(_rename, source, temporary, target, real, in_place)
-        if own is not None and collector is not None:
-            collector.add(PendingFile(real, fd, identity_of(own._stat), rename, stack.pop_all()), new_file.size)
-            return warnings
-        if own is not None and own._stat.st_nlink > 1:
-            warnings.append(f"the file has {own._stat.st_nlink} hard links; the other names keep the old content")
-        rename()
-        try:
-            sync_folder(folder)
-        except OSError as error:
-            warnings.append(describe_loss(target, error))
-    return warnings
+        if old is not None and old._stat.st_nlink > 1:
+            warnings.append(f"the file has {old._stat.st_nlink} hard links; the other names keep the old content")
+        return warnings + sync_name(real, target)
 
 
-def _rename(source: Source, temporary: str, target: str, real: str, overwrite: bool) -> None:
-    """Give the verified new file its name, unless the source has changed. Raises ChangedError, RefusedError, WriteError."""
-    if not source.is_unchanged():
-        raise ChangedError.after_open(source.name)
+def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
+    """Exchange the names of the new file and the old one, and remove the old one.
+
+    If another writer has put a file there since the last check, that file gets its name back. Where the file system cannot exchange names,
+    that file is lost, and so it is if the process is killed before the file has its name back. Raises ChangedError and OSError.
+    """
     try:
-        remove_stale_checksum(real)
-        give_name(temporary, real, overwrite)
+        system_calls.exchange(temporary, real)
+    except FileNotFoundError:
+        raise ChangedError.after_open(old.name) from None
     except OSError as error:
-        raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
+        if error.errno not in system_calls.NO_EXCHANGE:
+            raise
+        os.rename(temporary, real)
+        return
+    given, received = os.fstat(fd), os.lstat(temporary)
+    if old.is_file_of(received):
+        with suppress(OSError):
+            os.unlink(temporary)
+        return
+    expected = None
+    try:
+        # What comes back is what was given, unless another writer was faster again.
+        while expected is None or not os.path.samestat(received, expected):
+            system_calls.exchange(temporary, real)
+            expected, given, received = given, received, os.lstat(temporary)
+    finally:
+        if not leads_to(temporary, fd):
+            kept = temporary.removesuffix(TEMPORARY_SUFFIX) + ".sbbf-kept"
+            os.rename(temporary, kept)
+            reason = f"several other processes replaced the file at the same time; {kept} is the file of one of them"
+            raise ChangedError(reason, file=old.name, hint="compare both files, and run the command again")
+    raise ChangedError.after_open(old.name)
+
+
+def sync_name(real: str, target: str) -> list[str]:
+    """Write the new name of a file to the disk; return a warning if this fails."""
+    try:
+        sync_folder(os.path.dirname(real))
+    except OSError as error:
+        return [f"{target}: the new file is in place, but may not survive a power failure: {reason_of(error)}"]
+    return []
 
 
 def ensure_free(target: str) -> None:
@@ -224,40 +240,37 @@ def ensure_free(target: str) -> None:
 def ensure_replaceable(target: str, *, append: bool = False) -> None:
     """Raise RefusedError if `replace`, or an append, could not change `target`, as far as this can be checked in advance."""
     real = os.path.realpath(target)
-    folder, hint = os.path.dirname(real), _ELSEWHERE
-    ensure_open_to_new_files(folder, target)
+    ensure_open_to_new_files(os.path.dirname(real), target)
     try:
-        place, old = os.stat(folder), os.stat(real)
+        place, old = os.stat(os.path.dirname(real)), os.stat(real)
     except OSError:
         return
-    if not os.access(real, os.W_OK, effective_ids=True):
-        raise RefusedError("no permission to write the file", file=target, hint=f"make it writable (chmod u+w), or {hint}")
+    _ensure_open_to_changes(target)
     if place.st_mode & stat.S_ISVTX and not append and os.geteuid() not in (old.st_uid, place.st_uid) and not _acts_as_any_owner():
         message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
-        raise RefusedError(message, file=target, hint=f"{hint}, or append to the file")
+        raise RefusedError(message, file=target, hint=f"{_ELSEWHERE}, or append to the file")
+
+
+def _ensure_open_to_changes(target: str) -> None:
+    if not os.access(target, os.W_OK, effective_ids=True):
+        raise RefusedError("no permission to write the file", file=target, hint=f"make it writable (chmod u+w), or {_ELSEWHERE}")
 
 
 def ensure_renames(target: str) -> None:
     """Raise RefusedError or WriteError if a new file could not get the name `target`, which is the last step of `replace`."""
-    folder, base = os.path.split(os.path.realpath(target) if os.path.islink(target) else target)
-    first, second = temporary_path(folder, base), temporary_path(folder, base)
-    fd = None
-    try:
-        fd = open_locked(first)
-        os.rename(first, second)
-        os.unlink(second)
-    except OSError as error:
-        if error.errno in _NO_RENAME:
-            message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
-            raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
-        message = f"cannot create a file beside the target: {reason_of(error)}"
-        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(message, file=target, hint=_ELSEWHERE) from error
-    finally:
-        if fd is not None:
-            close(fd)
-        for path in (first, second):
+    real = os.path.realpath(target) if os.path.islink(target) else target
+    with temporary_file(real, target) as (path, _):
+        other = temporary_path(real)
+        try:
+            os.rename(path, other)
+            os.unlink(other)
+        except OSError as error:
             with suppress(OSError):
-                os.unlink(path)
+                os.unlink(other)
+            if error.errno in _NO_RENAME:
+                message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
+                raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
+            raise creation_error(error, target) from error
 
 
 def ensure_open_to_new_files(folder: str, target: str) -> None:

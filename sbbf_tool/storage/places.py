@@ -316,7 +316,7 @@ def shares_blocks(name: str) -> bool:
     """Return whether a copy of a local file, in the same folder, shares its blocks; False for objects, whose store copies them."""
     if is_url(name):
         return False
-    from sbbf_tool.storage.reflinks import has_reflinks
+    from sbbf_tool.storage.copying import has_reflinks
 
     return has_reflinks(os.path.dirname(_locate(name)))
 

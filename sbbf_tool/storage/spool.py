@@ -13,8 +13,7 @@ from threading import Lock
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.source import Bytes, SourceRange
-from sbbf_tool.storage.system_calls import read_at
-from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_calls import FORBIDDEN, read_at, reason_of
 from sbbf_tool.storage.temporary import open_locked, temporary_path
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -117,7 +116,7 @@ class Spool:
                     if error.errno in (*FORBIDDEN, *_NO_SPACE):
                         raise
             # The file system or operating system does not support files without a name.
-            path = temporary_path(*os.path.split(os.path.realpath(self._beside)))
+            path = temporary_path(os.path.realpath(self._beside))
             fd = open_locked(path)
             os.unlink(path)
             return fd

@@ -1,15 +1,21 @@
-"""Calls of the operating system that differ between Linux, macOS and Windows.
+"""Calls of the operating system that differ between Linux, macOS and Windows, locks, and the text of errors.
 
+Locks are taken with flock(2). NFS turns them into byte-range locks, and gives an exclusive lock only to a writable descriptor.
 Windows has no `flock`, and cannot rename or remove a file that is open. So sbbf only reads there, and refuses to change files.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from threading import Lock
 
-from sbbf_tool.errors import RefusedError
+from sbbf_tool.errors import ChangedError, RefusedError
 
 try:
     import fcntl as fcntl
@@ -25,6 +31,16 @@ NO_WAIT = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(o
 """Flags for `os.open`: never wait for the writer of a FIFO, and translate no line ends."""
 READ = os.O_RDONLY | NO_WAIT
 
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors that mean that the process has no permission to write; other errors mean that the write failed."""
+NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""Errors of file systems that cannot exchange two names, such as NFS and FAT."""
+_IS_MACOS = sys.platform == "darwin"
+_AT_FDCWD = -2 if _IS_MACOS else -100
+_FICLONE = 0x40049409
+_CLONE_NOOWNERCOPY = 2
+_EXCHANGE = 2
+"""RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS."""
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _seeking = Lock()
 
@@ -82,3 +98,100 @@ def read_at(fd: int, length: int, offset: int) -> bytes:
 def user_id() -> int:
     """Return the number of the effective user; 0, to which all files belong, on a system without such numbers."""
     return os.geteuid() if HAS_USERS else 0
+
+
+def exchange(first: str, second: str) -> None:
+    """Let two files get each other's name in one step. Raises OSError: one of `NO_EXCHANGE` if the system or the file system cannot."""
+    # The C library of Alpine Linux has no such function.
+    call = _find_function("renameatx_np" if _IS_MACOS else "renameat2")
+    if call is None or call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) != 0:
+        import ctypes
+
+        number = errno.ENOSYS if call is None else ctypes.get_errno()
+        raise OSError(number, os.strerror(number), second)
+
+
+def clone(source: int, path: str) -> bool:
+    """Make `path`, which does not exist, a clone of an open file, with its attributes; return whether the file system could.
+
+    Only APFS can. The clone belongs to this user.
+    """
+    call = _find_function("fclonefileat")
+    return call is not None and call(source, _AT_FDCWD, os.fsencode(path), _CLONE_NOOWNERCOPY) == 0
+
+
+@cache
+def _find_function(name: str) -> Callable[..., int] | None:
+    """Return a function of the C library that Python does not offer; None if it has none of this name."""
+    import ctypes  # takes milliseconds, which commands that read need not spend
+
+    return getattr(ctypes.CDLL(None, use_errno=True), name, None)
+
+
+def share_blocks(source: int, target: int) -> bool:
+    """Let an open file have the content of another one, without a copy; return whether this system can. Raises OSError."""
+    if fcntl is not None:
+        fcntl.ioctl(target, _FICLONE, source)
+    return fcntl is not None
+
+
+def open_to_change(path: str, flags: int = 0) -> int:
+    """Open the regular file of this name for reading and writing, without following a link or waiting for a FIFO. Raises OSError."""
+    fd = os.open(path, os.O_RDWR | NO_WAIT | NO_FOLLOW | flags)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    close(fd)
+    raise OSError(errno.EINVAL, "not a regular file", path)
+
+
+def lock(fd: int, name: str, work: str) -> None:
+    """Take the exclusive lock of a file.
+
+    Raises ChangedError with the `work` of the process that has the lock, and OSError if the file system does not support locks on this
+    descriptor.
+    """
+    try:
+        lock_exclusively(fd)
+    except BlockingIOError:
+        raise ChangedError(
+            f"another process is {work} this file", file=name, hint="wait until it has finished, and run the command again"
+        ) from None
+
+
+def is_locked(fd: int) -> bool:
+    """Return whether another process has the exclusive lock; False if the file system has no locks."""
+    try:
+        lock_shared(fd)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    unlock(fd)
+    return False
+
+
+def leads_to(path: str, fd: int) -> bool:
+    """Return whether a path names the open file itself, not another file or a link."""
+    try:
+        return is_open_file(os.lstat(path), fd)
+    except OSError:
+        return False
+
+
+def is_open_file(status: os.stat_result, fd: int) -> bool:
+    """Return whether `status` belongs to the open file."""
+    try:
+        return os.path.samestat(status, os.fstat(fd))
+    except OSError:
+        return False
+
+
+def reason_of(error: OSError) -> str:
+    """Return the system's text for an error, without number and path."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def close(fd: int) -> None:
+    """Close a descriptor and ignore errors: it was only read from, or `fsync` has already written its bytes to disk."""
+    with suppress(OSError):
+        os.close(fd)

@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.reflinks import clone
-from sbbf_tool.storage.system_calls import CAN_CHANGE, NO_FOLLOW, NO_WAIT, READ, lock_exclusively, sync
-from sbbf_tool.storage.system_errors import FORBIDDEN, close, reason_of
+from sbbf_tool.storage.system_calls import (
+    CAN_CHANGE,
+    FORBIDDEN,
+    NO_FOLLOW,
+    READ,
+    clone,
+    close,
+    leads_to,
+    lock_exclusively,
+    open_to_change,
+    reason_of,
+    sync,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,10 +66,7 @@ def _sweep(folder: str, base: str) -> None:
         names = _temporary_names(folder)
         if listings is not None:
             listings[folder] = names
-    if not names:
-        return
-    stem = _stem(base)
-    _remove_dead(folder, (name for name in names if (match := _NAME.fullmatch(name)) and match[1] == stem))
+    _remove_dead(folder, (name for name in names if (match := _NAME.fullmatch(name)) and match[1] == _stem(base)))
 
 
 def sweep_folder(folder: str) -> None:
@@ -77,27 +84,20 @@ def _temporary_names(folder: str) -> list[str]:
 
 
 def _remove_dead(folder: str, names: Iterable[str]) -> None:
-    if not CAN_CHANGE:
-        return
-    for name in names:
-        with suppress(OSError):
-            _remove_if_dead(os.path.join(folder, name))
-
-
-def _remove_if_dead(path: str) -> None:
-    """Remove a temporary file that no process has locked. Raises OSError.
+    """Remove those temporary files that no process has locked.
 
     In a shared folder, other users may give such a name to anything, so links are not followed and FIFOs and devices are not opened.
     """
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        return
-    fd = os.open(path, os.O_RDWR | NO_WAIT | NO_FOLLOW)
-    try:
-        lock_exclusively(fd)
-        if os.path.samestat(os.lstat(path), os.fstat(fd)):
-            os.unlink(path)
-    finally:
-        os.close(fd)
+    for path in (os.path.join(folder, name) for name in names if CAN_CHANGE):
+        with suppress(OSError):
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                fd = open_to_change(path)
+                try:
+                    lock_exclusively(fd)
+                    if leads_to(path, fd):
+                        os.unlink(path)
+                finally:
+                    close(fd)
 
 
 def _stem(base: str) -> str:
@@ -106,27 +106,21 @@ def _stem(base: str) -> str:
 
 
 @contextmanager
-def temporary_file(folder: str, base: str, mode: int = PRIVATE, original: int | None = None) -> Iterator[tuple[str, int]]:
-    """Create a locked file beside the file `base` in `folder`; yield its path and descriptor. Remove it unless it was renamed.
+def temporary_file(real: str, target: str, mode: int = PRIVATE, original: int | None = None) -> Iterator[tuple[str, int]]:
+    """Create a locked file beside the path `real`, which has no links; yield its path and descriptor. Remove it unless it was renamed.
 
-    The file is empty, or a clone of the open file `original` where the system makes clones of files.
-
-    No part of `folder` is a link. The umask, or the folder's default access list, reduces `mode` as for any new file. Temporary files of
-    killed processes are removed first. Raises RefusedError without permission to create a file there, and WriteError if creating it fails.
+    The file is empty, or a clone of the open file `original` where the system makes clones of files. The umask, or the folder's default
+    access list, reduces `mode` as for any new file. Temporary files of killed processes are removed first. Raises RefusedError about
+    `target` without permission to create a file there, and WriteError if creating it fails.
     """
-    _sweep(folder, base)
-    path = temporary_path(folder, base)
+    _sweep(*os.path.split(real))
+    path = temporary_path(real)
     # The file is removed however this block ends, even if creating it is interrupted.
     try:
         try:
-            fd = None if original is None else _open_clone(original, path, mode)
-            if fd is None:
-                fd = open_locked(path, mode)
+            fd = open_locked(path, mode, original)
         except OSError as error:
-            if error.errno in FORBIDDEN:
-                message = f"cannot create a file beside the target: {reason_of(error)}"
-                raise RefusedError(message, file=os.path.join(folder, base), hint=ELSEWHERE) from error
-            raise WriteError(reason_of(error), file=os.path.join(folder, base), hint=ELSEWHERE) from error
+            raise creation_error(error, target) from error
         try:
             yield path, fd
         finally:
@@ -137,14 +131,31 @@ def temporary_file(folder: str, base: str, mode: int = PRIVATE, original: int | 
             os.unlink(path)
 
 
-def temporary_path(folder: str, base: str) -> str:
-    """Return an unused path beside the file `base` in `folder` that `sweep` recognizes."""
+def creation_error(error: OSError, target: str) -> RefusedError | WriteError:
+    if error.errno in FORBIDDEN:
+        return RefusedError(f"cannot create a file beside the target: {reason_of(error)}", file=target, hint=ELSEWHERE)
+    return WriteError(reason_of(error), file=target, hint=ELSEWHERE)
+
+
+def temporary_path(path: str) -> str:
+    """Return an unused path beside `path` that `sweep` recognizes."""
+    folder, base = os.path.split(path)
     return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
 
 
-def open_locked(path: str, mode: int = PRIVATE) -> int:
-    """Create a file, locked so that no other process removes it; return its descriptor. Raises OSError."""
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> int:
+    """Create a file, or a clone of an open one, locked so that no other process removes it; return its descriptor. Raises OSError."""
+    is_clone = original is not None and clone(original, path)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (NO_FOLLOW if is_clone else os.O_CREAT | os.O_EXCL), mode)
+    except PermissionError:
+        if not is_clone:
+            raise
+        # The clone has the mode of its original, which its owner may not write.
+        os.unlink(path)
+        return open_locked(path, mode)
+    if is_clone:
+        os.fchmod(fd, mode)
     with suppress(OSError):
         lock_exclusively(fd)
     if os.fstat(fd).st_nlink:
@@ -152,30 +163,6 @@ def open_locked(path: str, mode: int = PRIVATE) -> int:
     # Another process removed the file before it was locked.
     os.close(fd)
     return open_locked(path, mode)
-
-
-def _open_clone(original: int, path: str, mode: int) -> int | None:
-    """Return the descriptor of a new clone at `path`, locked; None, and no file, if it cannot be written. Raises OSError."""
-    if not clone(original, path):
-        return None
-    try:
-        fd = os.open(path, os.O_RDWR | NO_WAIT | NO_FOLLOW)
-    except OSError:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        return None
-    try:
-        os.fchmod(fd, mode)
-        with suppress(OSError):
-            lock_exclusively(fd)
-        if os.fstat(fd).st_nlink:
-            return fd
-    except BaseException:
-        os.close(fd)
-        raise
-    # Another process removed the file before it was locked.
-    os.close(fd)
-    return None
 
 
 def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.local import ensure_renames, give_name
-from sbbf_tool.storage.system_calls import CAN_CHANGE, NO_WAIT, READ, sync, user_id
-from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_calls import CAN_CHANGE, FORBIDDEN, NO_WAIT, READ, reason_of, sync, user_id
 from sbbf_tool.storage.temporary import USUAL, sync_folder, temporary_file, temporary_path, write_all
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
         if old is not None and not os.access(real, os.W_OK):
             raise RefusedError("no permission to write the file", file=name, hint=_HINT)
         ensure_renames(name)
-        with _beside(real, name, mode) as (temporary, fd):
+        with temporary_file(real, name, mode) as (temporary, fd):
             if old is not None and mode == USUAL:
                 _carry_over(real, fd)
             stream = _Unbuffered(fd, "wb", closefd=False)
@@ -83,7 +82,7 @@ def _write_on_windows(name: str, overwrite: bool) -> Iterator[io.FileIO]:
     """Write a file as `write_whole` does, without locks, and close it before it gets its name: Windows renames no open file."""
     if os.path.exists(name) and not overwrite:
         raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
-    temporary = temporary_path(*os.path.split(os.path.abspath(name)))
+    temporary = temporary_path(os.path.abspath(name))
     try:
         with _Unbuffered(temporary, "xb") as stream:
             yield stream
@@ -110,15 +109,6 @@ class _Unbuffered(io.FileIO):
         if not self._is_dropped:
             write_all(self.fileno(), data)
         return memoryview(data).nbytes
-
-
-@contextmanager
-def _beside(real: str, name: str, mode: int) -> Iterator[tuple[str, int]]:
-    try:
-        with temporary_file(*os.path.split(real), mode) as temporary:
-            yield temporary
-    except (RefusedError, WriteError) as error:
-        raise (type(error)(error.message, file=name, hint=_HINT) if error.file == real else error) from error
 
 
 def _open_fifo(name: str) -> int:

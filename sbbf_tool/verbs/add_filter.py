@@ -66,6 +66,8 @@ class AddReport(ChangeReport):
     """Of the skipped column chunks, those with a filter of more than 4 x the size that its values need, or above the limit."""
     broken: int = 0
     """Of the skipped column chunks, those with a filter that readers cannot use: unreadable, of a draft, or without the values."""
+    without_values: int = 0
+    """Column chunks that get no filter, because the footer shows that they have no row, or only nulls."""
     harms: tuple[str, ...] = ()
     """What engines make of filters on such a column, if they lose rows or fail; `warnings` says it too, and `check` warns of it."""
     saturated_filters: tuple[SaturatedFilter, ...] = ()
@@ -143,7 +145,7 @@ class AddFilter(ChangingVerb[AddReport]):
         ensure_rebuild(self.rebuild)
 
     def needs(self) -> Needs:
-        return Needs(data=True, data_in_dry_run=False, threads=True, together=True)
+        return Needs(data=True, data_in_dry_run=False, threads=True)
 
     def changed_columns(self) -> tuple[str, ...]:
         return self.spec.columns
@@ -173,6 +175,7 @@ class AddFilter(ChangingVerb[AddReport]):
             AddReport,
             filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
             skipped=len(choice.judgments),
+            without_values=choice.without_values,
             weaker=choice.count(WEAKER),
             too_large=choice.count(TOO_LARGE),
             broken=choice.count(BROKEN),

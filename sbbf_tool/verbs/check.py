@@ -127,7 +127,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         fail_on=policy.fail_on,
         rules=tuple(_outcome(rule, policy, facts, findings, requests.required, whole_file) for rule in RULES),
         findings=findings,
-        named_columns=file.name_columns(required),
+        named_columns=requests.named_columns,
         unreadable=unreadable_chunks(facts),
         locked_columns=locked_columns(facts),
     )

@@ -91,8 +91,6 @@ class Needs(NamedTuple):
     data_in_dry_run: bool = True
     threads: bool = False
     """The verb processes several column chunks of a file concurrently."""
-    together: bool = False
-    """Small files may be published together: the verb opens each file only once."""
     columns: tuple[str, ...] = ()
     """The columns that a table must have; a file of the table need not have them."""
     filters: tuple[str, ...] = ()

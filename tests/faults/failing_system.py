@@ -16,10 +16,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from sbbf_tool.storage import system_calls
+
 TESTS = Path(__file__).parents[1]
-CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "link", "unlink")
+CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "exchange", "link", "unlink")
+
+
+def module_of(name: str) -> ModuleType:
+    """Return the module by which the storage room makes a call."""
+    return system_calls if name == "exchange" else os
+
+
 DIVISIBLE = ("write", "copy_file_range")
 """Calls that may write only a part of the bytes."""
 
@@ -67,14 +77,14 @@ class Disturbance:
 
     @contextmanager
     def in_force(self) -> Iterator[Disturbance]:
-        functions = {name: getattr(os, name) for name in self.only}
+        functions = {name: getattr(module_of(name), name) for name in self.only}
         for name, call in functions.items():
-            setattr(os, name, self.wrap(name, call))
+            setattr(module_of(name), name, self.wrap(name, call))
         try:
             yield self
         finally:
             for name, call in functions.items():
-                setattr(os, name, call)
+                setattr(module_of(name), name, call)
 
 
 def _halved(name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -131,7 +141,7 @@ def _serve() -> None:
     import numpy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    from faults.write_paths import LAKE_PATHS, TABLE_PATHS, WRITE_PATHS
+    from faults.write_paths import TABLE_PATHS, WRITE_PATHS
 
     for line in sys.stdin:
         order = json.loads(line)
@@ -144,7 +154,7 @@ def _serve() -> None:
             os.dup2(1, 2)
             random.seed(os.getpid())
             with Disturbance(order["at"], _die, order["when"]).in_force() as disturbance:
-                code = {**WRITE_PATHS, **TABLE_PATHS, **LAKE_PATHS}[order["path"]].act(Path(order["folder"]))
+                code = {**WRITE_PATHS, **TABLE_PATHS}[order["path"]].act(Path(order["folder"]))
             os.write(forth, json.dumps(disturbance.calls).encode())
             os._exit(code)
         os.close(forth)

@@ -21,6 +21,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from faults.failing_system import module_of
+
 SECTOR = 512
 NONE, WHOLE, LENGTH, HEAD, TAIL = "none", "whole", "length", "head", "tail"
 
@@ -55,6 +57,16 @@ class Rename(NamedTuple):
     outcomes = (NONE, WHOLE)
 
 
+class Exchange(NamedTuple):
+    node: int
+    name: str
+    other_name: str
+    file: int
+    other_file: int
+    """Files that had these names before."""
+    outcomes = (NONE, WHOLE)
+
+
 class Leave(NamedTuple):
     node: int
     name: str
@@ -66,7 +78,7 @@ class Sync(NamedTuple):
     """File or folder."""
 
 
-Operation = Write | Truncate | Enter | Rename | Leave | Sync
+Operation = Write | Truncate | Enter | Rename | Exchange | Leave | Sync
 State = dict[str, bytes]
 """Content by path, relative to the recorded folder."""
 
@@ -175,6 +187,8 @@ def _apply(operation: Operation, outcome: str, contents: dict[int, bytearray], e
                 del entries[folder][name]
             entries[folder][new_name] = file
             contents.setdefault(file, bytearray())
+        case Exchange(folder, name, other_name, file, other_file):
+            entries[folder] |= {name: other_file, other_name: file}
         case Leave(folder, name):
             entries[folder].pop(name, None)
 
@@ -280,6 +294,12 @@ class _Recorder:
     def _replace(self, call: Callable[..., None], old: Any, new: Any) -> None:
         self._rename(call, old, new)
 
+    def _exchange(self, call: Callable[..., None], name: str, other_name: str) -> None:
+        folder, file, other_file = self._folder_of(name), *(self._nodes[os.lstat(each).st_ino] for each in (name, other_name))
+        call(name, other_name)
+        assert folder is not None
+        self.operations.append(Exchange(folder, os.path.basename(name), os.path.basename(other_name), file, other_file))
+
     def _link(self, call: Callable[..., None], old: Any, new: Any) -> None:
         call(old, new)
         if (folder := self._folder_of(new)) is not None:
@@ -292,21 +312,23 @@ class _Recorder:
             self.operations.append(Leave(folder, os.path.basename(path)))
 
 
-_CALLS = ("open", "write", "pwrite", "copy_file_range", "ftruncate", "fsync", "fdatasync", "rename", "replace", "link", "unlink")
+_CALLS = (
+    "open", "write", "pwrite", "copy_file_range", "ftruncate", "fsync", "fdatasync", "rename", "replace", "exchange", "link", "unlink",
+)  # fmt: skip
 
 
 @contextmanager
 def recorded(root: Path) -> Iterator[_Recorder]:
     """Record what the block does to the files of a folder, which other processes must not change meanwhile."""
     recorder = _Recorder(root)
-    functions = {name: getattr(os, name) for name in _CALLS}
+    functions = {name: getattr(module_of(name), name) for name in _CALLS}
     for name, call in functions.items():
-        setattr(os, name, recorder.wrap(name, call))
+        setattr(module_of(name), name, recorder.wrap(name, call))
     try:
         yield recorder
     finally:
         for name, call in functions.items():
-            setattr(os, name, call)
+            setattr(module_of(name), name, call)
 
 
 def write_state(state: State, folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from faults.failing_system import BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, fail_with
+from faults.failing_system import BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, fail_with, module_of
 from faults.write_paths import FILE, Before, contents
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
@@ -13,8 +13,8 @@ from sbbf_tool.file import interrupted
 from support.tables import each
 
 SAYS_NO = (RefusedError.exit_code, WriteError.exit_code)
-OS_CALLS = tuple(name for name in CALLS if hasattr(os, name))
-ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "link")
+OS_CALLS = tuple(name for name in CALLS if hasattr(module_of(name), name))
+ALLOCATING = ("open", "write", "copy_file_range", "fsync", "rename", "exchange", "link")
 """Calls that a full disk may refuse. It refuses them again until there is room."""
 
 
@@ -86,8 +86,10 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
                     stream.write(replacement)
 
     calls = calls_of(before, tmp_path / "it", OS_CALLS)
-    last = len(calls) - 1 - calls[::-1].index("rename") if "rename" in calls else calls.index("link")
-    for at in range(last):
+    last = (
+        calls.index("exchange") if "exchange" in calls else len(calls) - 1 - calls[::-1].index("rename" if before.path.appends else "link")
+    )
+    for at in range(last + 1):
         folder = before.lay_out(tmp_path / "it")
         disturbance = Disturbance(at, replace_bytes)
         open_undisturbed = disturbance.paused

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,3 +63,23 @@ def test_two_that_add_to_one_file(befores, tmp_path, options):
 @WAYS
 def test_two_that_add_to_one_file_again_and_again(befores, tmp_path, options):
     race(100, befores["add"], tmp_path / "it", options)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_a_program_that_replaces_the_file_after_the_last_check(befores, tmp_path):
+    """The names are exchanged a second after the last check, behind which the checksum of the old bytes is removed."""
+    before, folder, log = befores["add"], tmp_path / "it", tmp_path / "log"
+    path, checksum = before.lay_out(folder) / FILE, folder / f".{FILE}.crc"
+    checksum.write_bytes(b"crc")
+    command = ["strace", "-f", "-qq", "-o", log, "-e", "inject=renameat2:delay_enter=1s:when=1", sys.executable, "-m", "sbbf_tool"]
+    with subprocess.Popen([*command, *add(path, "user_id", ())], stdout=subprocess.DEVNULL) as process:
+        while checksum.exists() and process.poll() is None:
+            time.sleep(0.01)
+        if process.poll() is not None:
+            pytest.skip("strace may not trace here")
+        (folder / "other").write_bytes(before.new)
+        os.rename(folder / "other", path)
+    # The command begins again with their file, which has the filter.
+    assert process.returncode == 0
+    assert log.read_text().count("RENAME_EXCHANGE") == 2
+    assert contents(folder) == {FILE: before.new}

@@ -89,7 +89,7 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     add = ("add-filter", lake, "-c", "id", "--in-place")
     code, out, err = sbbf(capsys, *add, "-c", "name", "--report", report)
     assert code == 4
-    assert last_line(out).startswith("11 files: 4 done, 1 had every filter, 1 not applicable, 2 refused, 3 failed; ")
+    assert last_line(out).startswith("11 files: 3 done, 2 had every filter, 1 not applicable, 2 refused, 3 failed; ")
     differences = [
         "sbbf: column id: INT64 in 5 files, missing in 1 file",
         "sbbf: column name: BYTE_ARRAY STRING in 5 files, missing in 1 file",

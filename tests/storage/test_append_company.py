@@ -18,7 +18,7 @@ import pytest
 from sbbf_tool import RefusedError, add_filters
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.storage import append as append_module
-from sbbf_tool.storage import journal, locks, temporary
+from sbbf_tool.storage import journal, system_calls, temporary
 from sbbf_tool.storage.append import append, recover
 from sbbf_tool.storage.journal import journal_of
 from sbbf_tool.storage.local import LocalSource
@@ -27,7 +27,7 @@ from support.tables import each
 OLD = bytes(range(256)) * 40 + b"PAR1"
 PIECES = [b"a filter's header, ", bytearray(b"its bitset, " * 100), memoryview(b"and a footer, PAR1")]
 NEW = OLD + b"".join(PIECES)
-LINES_OF = {module.__file__ for module in (append_module, journal, locks, temporary)}
+LINES_OF = {module.__file__ for module in (append_module, journal, system_calls, temporary)}
 
 
 class OtherWriter(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 
 from sbbf_tool import RefusedError, SbbfError, add_filters
 from sbbf_tool.editing import edit
-from sbbf_tool.storage import copying, reflinks, system_calls, temporary
+from sbbf_tool.storage import copying, system_calls, temporary
 from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.local import LocalSource, begin_copy, replace
 from support.samples import write_events
@@ -212,13 +212,13 @@ class Clones:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, works: bool = True) -> None:
         self.names: list[str] = []
         self._works = works
-        monkeypatch.setattr(reflinks, "_fclonefileat", lambda: self._clone)
+        monkeypatch.setattr(system_calls, "_find_function", {"fclonefileat": self._clone}.get)
         monkeypatch.setattr(os, "copy_file_range", lambda *more: pytest.fail("bytes were copied"))
         monkeypatch.setattr(LocalSource, "read", lambda *more: pytest.fail("bytes were read"))
 
     def _clone(self, source: int, folder: int, name: bytes, flags: int) -> int:
         path = Path(os.fsdecode(name))
-        assert (folder, flags, path.exists()) == (-2, 2, False)
+        assert (folder, flags, path.exists()) == (system_calls._AT_FDCWD, 2, False)
         self.names.append(path.name)
         if not self._works:
             return -1

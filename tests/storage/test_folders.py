@@ -60,7 +60,7 @@ def test_a_pipe_is_not_waited_for(files: LocalFolders, tmp_path: Path) -> None:
 
 
 def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
-    dead, alive = (temporary_path(str(tmp_path), "other") for _ in range(2))
+    dead, alive = (temporary_path(str(tmp_path / "other")) for _ in range(2))
     os.close(open_locked(dead))
     fd = open_locked(alive)
     foreign = tmp_path / ".someone.tmp"

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import RefusedError, add_filters, inspect
-from sbbf_tool.storage.locks import open_to_change
+from sbbf_tool.storage.system_calls import open_to_change
 from support.tables import each
 
 pytestmark = pytest.mark.slow

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage import local, temporary
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.storage import local, system_calls, temporary
 from sbbf_tool.storage.local import LocalSource, replace
 from sbbf_tool.storage.temporary import sweep
 from storage.replacing import NEW, OLD, accept, append, failing, names
@@ -54,6 +55,88 @@ def test_a_reader_of_a_replaced_file_may_not_replace_it_again(path):
         append(path)
         with pytest.raises(RefusedError, match="the file changed"):
             replace(late, str(path), late.size, [b"late"], accept)
+    assert path.read_bytes() == NEW
+
+
+# Other programs, which know no lock, between the last check and the exchange of names
+
+
+def let_others_act(monkeypatch: pytest.MonkeyPatch, *changes: Callable[[], object]) -> None:
+    """Let other writers make one of these changes right before each exchange of names."""
+    exchange, remaining = system_calls.exchange, iter(changes)
+
+    def act_first(first: str, second: str) -> None:
+        next(remaining, lambda: None)()
+        exchange(first, second)
+
+    monkeypatch.setattr(system_calls, "exchange", act_first)
+
+
+def put(path: Path, content: bytes) -> Callable[[], None]:
+    """Return the change of a writer that replaces a file as programs do."""
+
+    def change() -> None:
+        path.with_name("other").write_bytes(content)
+        os.rename(path.with_name("other"), path)
+
+    return change
+
+
+@each("length", [3, len(OLD)])
+def test_a_file_that_came_after_the_last_check_stays(path, monkeypatch, length):
+    let_others_act(monkeypatch, put(path, bytes(length)))
+    with pytest.raises(ChangedError, match="the file changed"):
+        append(path)
+    assert path.read_bytes() == bytes(length)
+    assert names(path.parent) == ["a.parquet"]
+
+
+def test_bytes_that_came_after_the_last_check_stay(path, monkeypatch):
+    let_others_act(monkeypatch, lambda: path.write_bytes(OLD[::-1]))
+    with pytest.raises(ChangedError, match="the file changed"):
+        append(path)
+    assert path.read_bytes() == OLD[::-1]
+    assert names(path.parent) == ["a.parquet"]
+
+
+def test_a_file_that_was_removed_after_the_last_check_does_not_come_back(path, monkeypatch):
+    let_others_act(monkeypatch, path.unlink)
+    with pytest.raises(ChangedError, match="the file changed"):
+        append(path)
+    assert names(path.parent) == []
+
+
+def test_of_two_files_that_came_after_the_last_check_the_later_has_the_name_and_both_are_kept(path, monkeypatch):
+    let_others_act(monkeypatch, put(path, b"first"), put(path, b"second"))
+    with pytest.raises(ChangedError, match="several other processes replaced the file") as caught:
+        append(path)
+    assert path.read_bytes() == b"second"
+    (kept,) = (name for name in names(path.parent) if name != path.name)
+    assert path.with_name(kept).read_bytes() == b"first"
+    assert kept in caught.value.message
+    sweep(str(path))
+    assert path.with_name(kept).exists()
+
+
+def test_a_file_is_kept_that_cannot_get_its_name_back(path, monkeypatch):
+    let_others_act(monkeypatch, put(path, b"first"), path.unlink)
+    with pytest.raises(ChangedError, match="is the file of one of them"):
+        append(path)
+    (kept,) = names(path.parent)
+    assert path.with_name(kept).read_bytes() == b"first"
+
+
+@each("code", system_calls.NO_EXCHANGE)
+def test_file_systems_that_exchange_no_names(path, monkeypatch, code):
+    monkeypatch.setattr(system_calls, "exchange", failing(code))
+    append(path)
+    assert path.read_bytes() == NEW
+    assert names(path.parent) == ["a.parquet"]
+
+
+def test_a_system_without_the_call(path, monkeypatch):
+    monkeypatch.setattr(system_calls, "_find_function", lambda name: None)
+    append(path)
     assert path.read_bytes() == NEW
 
 

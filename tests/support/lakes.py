@@ -79,7 +79,7 @@ MIXED = {
     "good-2": "ok",
     "half-filtered": "ok",
     "managed/orders/part": "refused",
-    "no-rows": "ok",
+    "no-rows": "skipped",
     "no-such-column": "skipped",
     "unreadable-pages": "failed",
 }

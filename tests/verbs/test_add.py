@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import BloomFilter, UsageError, add_filters, verify
+from sbbf_tool.cli import main
 from sbbf_tool.verbs.add_filter import AddReport
 from support.samples import build_elsewhere, events, filter_at, footer_start, listing, places, write_column, write_events
 from support.tables import each
@@ -67,19 +68,21 @@ def test_pages_statistics_and_indexes_are_what_they_were(plain, out):
 # Which filters
 
 
-def test_a_row_group_without_values_gets_a_filter_of_64_zero_bytes(tmp_path, out):
+def test_a_row_group_without_values_gets_no_filter(tmp_path, out):
     path = tmp_path / "gaps.parquet"
     table = events()
     with pq.ParquetWriter(path, table.schema) as writer:
         for part in (table.slice(0, 50), table.slice(0, 0), table.slice(50)):
             writer.write_table(part)
     assert [pq.read_metadata(path).row_group(n).num_rows for n in range(3)] == [50, 0, 250]
-    add_filters(path, ["id", "nothing", "tags"], output=out)
-    locations = places(out)
-    assert len(locations) == 9
-    empty = [place for (number, column), place in locations.items() if number == 1 or column == "nothing"]
-    assert {bytes(filter_at(out, place).bitset) for place in empty} == {bytes(64)}
+    columns = ["id", "nothing", "tags.list.element"]
+    report = add_filters(path, columns, output=out)
+    assert (report.without_values, set(places(out))) == (5, {(number, name) for number in (0, 2) for name in (columns[0], columns[2])})
     assert pq.read_table(out).equals(table)
+    assert main(["check", str(out), *(word for name in columns for word in ("--require", name))]) == 0
+    assert main(["check", str(path), "--require", "nothing"]) == 0
+    again = add_filters(out, columns, in_place=True)
+    assert (again.filters, again.skipped, again.without_values) == ((), 4, 5)
 
 
 def contents(path, column):
@@ -190,7 +193,7 @@ def test_ensure_rebuilds_exactly_those(path: Path):
 def test_a_second_run_finds_nothing_to_do(path: Path, fpp: float, max_bytes: int | None, ndv: int | None):
     columns = ["id", "name", "score", "nothing", "tags.list.element"]
     add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, in_place=True)
-    assert kinds(add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, rebuild="weak", in_place=True)) == (0, 15, 0, 0, 0)
+    assert kinds(add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, rebuild="weak", in_place=True)) == (0, 12, 0, 0, 0)
 
 
 POWERS = {64 << n for n in range(22)}

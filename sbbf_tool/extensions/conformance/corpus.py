@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput, parse_manifest
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.system_calls import reason_of
 
 _MOST_BYTES = 64 << 20
 

@@ -16,7 +16,7 @@ from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFi
 from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
 from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput
 from sbbf_tool.extensions.conformance.reports import MadeCorpus
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.system_calls import reason_of
 
 _BLOCK = 1 << 20
 _ZEROS = bytes(_BLOCK)

@@ -14,7 +14,7 @@ from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.publish import CommittedIndexes, publish
 from sbbf_tool.extensions.paimon.reports import NewIndex, RemovedIndex
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
-from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
 
 REWRITE = "let Paimon do it: CALL sys.rewrite_file_index"
 ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")

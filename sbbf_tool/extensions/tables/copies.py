@@ -25,7 +25,7 @@ from sbbf_tool.errors import SbbfError, WriteError
 from sbbf_tool.extensions.tables.abandoned import AbandonedCopy
 from sbbf_tool.file.table_file import run_of_copy
 from sbbf_tool.storage import places
-from sbbf_tool.storage.system_errors import reason_of
+from sbbf_tool.storage.system_calls import reason_of
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep_folder
 
 if TYPE_CHECKING:

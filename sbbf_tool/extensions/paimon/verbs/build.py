@@ -21,7 +21,7 @@ from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.folders import LocalFolders
-from sbbf_tool.storage.system_errors import FORBIDDEN, reason_of
+from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
 
 
 def build_paimon_index(

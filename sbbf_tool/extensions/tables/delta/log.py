@@ -18,7 +18,7 @@ from sbbf_tool.extensions.tables.delta.segment import Checkpoint, Segment, commi
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot
 from sbbf_tool.records import file_name, optional, parse_object, required
 from sbbf_tool.storage.folders import Folders
-from sbbf_tool.storage.system_errors import FORBIDDEN
+from sbbf_tool.storage.system_calls import FORBIDDEN
 
 _LARGEST_COMMIT = 1 << 30
 _LARGEST_HINT = 16 << 20
