@@ -92,7 +92,7 @@ def command(
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.add_filter import AddFilter
-    from sbbf_tool.writers.iceberg import build_properties
+    from sbbf_tool.writers.iceberg import build_properties, record_properties
 
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
@@ -112,7 +112,8 @@ def command(
     edit = change.edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs))
     table = change.files.table if also_new_files else None
     # The limit in bytes of a table is for all its columns.
-    properties = {} if table is None else build_properties([replace(spec, max_bytes=None)], table.name_for_property)
+    declared = {} if table is None else build_properties([replace(spec, max_bytes=None)], table.name_for_property)
+    properties = {} if table is None else record_properties(table.properties, declared)
     work = Work(AddFilter(spec, rebuild, engines), edit=edit, strict=strict)
     return change.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 

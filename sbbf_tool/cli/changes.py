@@ -91,7 +91,7 @@ class ChangeOptions:
         *,
         spec: FilterSpec | None = None,
         rebuild: Rebuild | None = None,
-        properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str | None] | None = None,
         may_lack_columns: bool = False,
     ) -> int:
         """Change the files and report each; return the exit code. Raises the errors of `ensure_target`.
@@ -118,7 +118,7 @@ class ChangeOptions:
         columns: tuple[str, ...],
         spec: FilterSpec | None,
         rebuild: Rebuild | None,
-        properties: Mapping[str, str],
+        properties: Mapping[str, str | None],
         may_lack_columns: bool,
     ) -> None:
         """Prepare the change of a table, and print what it costs."""

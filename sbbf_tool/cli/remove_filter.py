@@ -36,13 +36,17 @@ def command(change: ChangeOptions, columns: tuple[str, ...], compact: bool, ours
     """
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.remove_filter import RemoveFilter
+    from sbbf_tool.writers.iceberg import take_back
 
     if ours and (columns or compact):
         raise click.UsageError("--ours restores whole files: leave out --column and --compact")
     if ours and change.files.table is not None:
         raise click.UsageError("--ours is for files; a table is restored by its own means, such as RESTORE or a rollback")
     work = Work(RemoveFilter(columns, compact, ours), edit=change.edit(), strict=change.files.is_strict(strict))
-    return change.report(work, _RemoveView(compact, ours), columns)
+    table = change.files.table
+    takes_properties = table is not None and table.takes_properties
+    properties = take_back(table.properties, [*map(table.name_for_property, columns)]) if table and takes_properties else {}
+    return change.report(work, _RemoveView(compact, ours), columns, properties=properties)
 
 
 class _RemoveView(View["RemoveReport"]):

@@ -59,8 +59,13 @@ class Change:
     """`ADD BLOOM FILTERS`, `REMOVE BLOOM FILTERS`, `RESIZE BLOOM FILTERS` or `REPAIR BLOOM FILTERS`."""
     columns: tuple[str, ...] = ()
     """Names that users know; empty for all columns."""
-    properties: Mapping[str, str] = field(default_factory=dict)
-    """Properties of the table to set in the same commit; only formats whose `takes_properties` is true take any."""
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+    """Properties of the table to set in the same commit, or to remove where None; only formats with `takes_properties` take any."""
+
+
+def change_properties(before: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the properties after a change."""
+    return {name: text for name, text in {**before, **change}.items() if text is not None}
 
 
 class Table(ABC):

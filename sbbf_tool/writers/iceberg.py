@@ -7,7 +7,8 @@ Source: https://iceberg.apache.org/docs/latest/configuration/#write-properties
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.writers.properties import Properties
@@ -32,3 +33,38 @@ ICEBERG = Writer(
     (DICTIONARIES, "Iceberg 1.10 and older do not know the property -ndv: all their filters have -max-bytes"),
     _problem_of_iceberg,
 )
+
+
+_OURS = "sbbf.set-properties"
+"""Property of a table: those that `sbbf` has set, as JSON."""
+
+
+def record_properties(before: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str | None]:
+    """Return these properties with a record of those that the table does not have already, for `take_back`."""
+    ours = _ours(before)
+    ours |= {name: text for name, text in properties.items() if before.get(name) != text}
+    return {**properties, **({_OURS: json.dumps(ours, sort_keys=True)} if ours else {})}
+
+
+def take_back(before: Mapping[str, str], columns: Sequence[str]) -> dict[str, str | None]:
+    """Return the change that removes the properties that `sbbf` has set for these columns (all if empty) and that are still as it set them.
+
+    `columns` are named as in properties.
+    """
+    ours = _ours(before)
+    about = {name: name.partition(".column.")[2] for name in ours}
+    left = {name for name in ours if columns and about[name] not in ("", *columns)}
+    # What is for all columns stays as long as one of them is left.
+    left |= {name for name in ours if left and not about[name]}
+    removed: dict[str, str | None] = {name: None for name, text in ours.items() if name not in left and before.get(name) == text}
+    if ours.keys() > left:
+        removed[_OURS] = json.dumps({name: ours[name] for name in left}, sort_keys=True) if left else None
+    return removed
+
+
+def _ours(properties: Mapping[str, str]) -> dict[str, str]:
+    try:
+        record = json.loads(properties.get(_OURS, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return {name: text for name, text in record.items() if isinstance(text, str)} if isinstance(record, dict) else {}

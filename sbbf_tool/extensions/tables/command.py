@@ -99,9 +99,8 @@ class CommitLines:
         for run in self._runs:
             if not run.commits:
                 page.say("no file was committed" if run.sets_properties_alone else "nothing was committed")
-            if run.sets_properties_alone:
-                properties = format_count(len(run.change.properties), "property", "properties")
-                page.say(f"set {properties} of the table, by which new files get filters")
+            for name, text in run.changed_properties.items():
+                page.say(f"removed property {name} of the table" if text is None else f"set property {name} = {text} of the table")
             for line in _lines_of(run):
                 page.say(line)
             if not run.old_bytes:

@@ -62,7 +62,7 @@ class LakeTable(Table):
         must stay.
         """
 
-    def set_properties(self, properties: Mapping[str, str]) -> None:
+    def set_properties(self, properties: Mapping[str, str | None]) -> None:
         """Set properties in a commit of their own, which replaces no file. Raises the errors of `commit`.
 
         Only formats whose `takes_properties` is true can.

@@ -20,6 +20,7 @@ from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, Row
 from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.table import change_properties
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
@@ -179,9 +180,15 @@ class TableRun:
         """Set the properties of the change if no commit of files has done so, and if the table does not have them."""
         properties = self.change.properties
         if properties and not any(commit.num_files for commit in self.commits):
-            self.sets_properties_alone = not properties.items() <= self.table.properties.items()
+            self.sets_properties_alone = change_properties(self.table.properties, properties) != self.table.properties
             if self.sets_properties_alone:
                 self.table.set_properties(properties)
+
+    @property
+    def changed_properties(self) -> dict[str, str | None]:
+        """The properties that the run set, or removed where None, but for the record of them."""
+        is_committed = self.sets_properties_alone or any(commit.num_files for commit in self.commits)
+        return {name: text for name, text in self.change.properties.items() if is_committed and text != self.table.properties.get(name)}
 
     def _delete_copies(self, selection: Selection) -> None:
         """Delete the copies of this run that no commit contains, also those whose row was lost with its process."""

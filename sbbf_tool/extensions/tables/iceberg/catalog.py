@@ -132,7 +132,7 @@ class CatalogSource(MetadataSource):
 
         return isinstance(self._catalog, RestCatalog) and "first_row_id" in Snapshot.model_fields
 
-    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> None:
         from pyiceberg.exceptions import (
             BadRequestError,
             CommitFailedException,
@@ -164,11 +164,18 @@ def _quote(name: str) -> str:
 
 
 def _requests(
-    state: CatalogState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]
+    state: CatalogState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the requirements and the updates of a commit on `main`."""
     from pyiceberg.table.snapshots import Snapshot
-    from pyiceberg.table.update import AddSnapshotUpdate, AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate, SetSnapshotRefUpdate
+    from pyiceberg.table.update import (
+        AddSnapshotUpdate,
+        AssertRefSnapshotId,
+        AssertTableUUID,
+        RemovePropertiesUpdate,
+        SetPropertiesUpdate,
+        SetSnapshotRefUpdate,
+    )
 
     metadata = state.metadata
     requirements: list[Any] = [AssertTableUUID(uuid=state.table.metadata.table_uuid)]
@@ -182,7 +189,8 @@ def _requests(
         requirements.append(AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": parent}))
         updates += [AddSnapshotUpdate(snapshot=model), SetSnapshotRefUpdate.model_validate(reference)]
     if properties:
-        updates.append(SetPropertiesUpdate(updates=dict(properties)))
+        updates.append(SetPropertiesUpdate(updates={name: text for name, text in properties.items() if text is not None}))
+        updates.append(RemovePropertiesUpdate(removals=[name for name, text in properties.items() if text is None]))
     return tuple(requirements), tuple(updates)
 
 

@@ -18,6 +18,7 @@ from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError,
 from sbbf_tool.extensions.tables.iceberg.metadata import MAX_METADATA, build_metadata, parse_metadata
 from sbbf_tool.extensions.tables.iceberg.paths import is_local, join, open_name
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, MetadataSource, TableState, read_file
+from sbbf_tool.running.table import change_properties
 from sbbf_tool.storage import local, places
 
 HINT = "version-hint.text"
@@ -100,13 +101,13 @@ class FolderSource(MetadataSource):
             raise RefusedError(f"the table was moved or copied: its metadata says that it is at {where}", file=self.name)
         self._files.ensure_exclusive(self._metadata_folder)
 
-    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> None:
         match = _HADOOP_NAME.fullmatch(os.path.basename(state.location))
         assert match is not None, "ensure_changeable refuses other tables"
         version = int(match[1]) + 1
         before = join(join(state.metadata.location, "metadata"), os.path.basename(state.location))
         data = build_metadata(state.metadata, before, snapshot, properties)
-        codec = {**state.metadata.properties, **properties}.get("write.metadata.compression-codec", "none").lower()
+        codec = change_properties(state.metadata.properties, properties).get("write.metadata.compression-codec", "none").lower()
         if codec == "gzip":
             data = gzip.compress(data, mtime=0)
         path = join(self._metadata_folder, f"v{version}{'.gz' if codec == 'gzip' else ''}.metadata.json")

@@ -15,6 +15,7 @@ from typing import Any
 
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.records import optional, parse_object, required
+from sbbf_tool.running.table import change_properties
 
 MAIN = "main"
 MAX_METADATA = 512 << 20
@@ -113,7 +114,7 @@ def unsupported_version(format_version: int) -> RefusedError:
     return RefusedError(f"the table has format version {format_version}", hint="versions 1, 2 and 3 are supported")
 
 
-def build_metadata(before: TableMetadata, location: str, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> bytes:
+def build_metadata(before: TableMetadata, location: str, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> bytes:
     """Build the metadata after a commit on `main`; `location` is that of the metadata file before it. All other fields are kept.
 
     Without a snapshot, only the properties change.
@@ -135,7 +136,7 @@ def build_metadata(before: TableMetadata, location: str, snapshot: Mapping[str, 
     earlier = {"timestamp-ms": before.last_updated_ms, "metadata-file": location}
     tree["metadata-log"] = [*(tree.get("metadata-log") or ()), earlier]
     if properties:
-        tree["properties"] = {**before.properties, **properties}
+        tree["properties"] = change_properties(before.properties, properties)
     return json.dumps(tree, separators=(",", ":")).encode()
 
 

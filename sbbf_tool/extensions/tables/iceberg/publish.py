@@ -32,7 +32,7 @@ from sbbf_tool.extensions.tables.iceberg.paths import identity, join, location_o
 from sbbf_tool.extensions.tables.iceberg.position_deletes import find_reachable
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, TableState
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.running.table import Change
+from sbbf_tool.running.table import Change, change_properties
 
 _ATTEMPTS = 20
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
@@ -51,14 +51,14 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
         )
 
 
-def set_properties(source: MetadataSource, properties: Mapping[str, str]) -> None:
+def set_properties(source: MetadataSource, properties: Mapping[str, str | None]) -> None:
     """Set properties of a table without a new snapshot. See `Table.set_properties`."""
     doubt: CommitStateUnknownError | None = None
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))
         state = source.load()
-        if properties.items() <= state.metadata.properties.items():
+        if change_properties(state.metadata.properties, properties) == state.metadata.properties:
             return
         ensure_changeable(source, state)
         try:

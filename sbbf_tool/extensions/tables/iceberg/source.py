@@ -74,7 +74,7 @@ class MetadataSource(ABC):
         """Raise RefusedError if no commit can be made here, whatever the table is."""
 
     @abstractmethod
-    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str]) -> None:
+    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> None:
         """Make this snapshot the newest of `main`, and set these properties, if the table is still in this state.
 
         Without a snapshot, only the properties change.

@@ -69,7 +69,7 @@ class IcebergTable(LakeTable):
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         return publish.Publication(self._source, replacements, change).run()
 
-    def set_properties(self, properties: Mapping[str, str]) -> None:
+    def set_properties(self, properties: Mapping[str, str | None]) -> None:
         publish.set_properties(self._source, properties)
 
     def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:

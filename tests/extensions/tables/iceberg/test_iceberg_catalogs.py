@@ -20,6 +20,7 @@ from pyiceberg.table.update import UpgradeFormatVersionUpdate
 
 import sbbf_tool
 from extensions.tables.iceberg.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
+from sbbf_tool import cli
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg import publish
 from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
@@ -264,3 +265,39 @@ def test_a_wrong_configuration_is_one_error(configuration, text):
     with pytest.raises(UnreadableError) as caught:
         open_in_catalog("lake:n.t")
     assert "\n" not in str(caught.value)
+
+
+def test_what_also_new_files_sets_is_said_and_taken_back(configuration, capfd):
+    enabled = "write.parquet.bloom-filter-enabled.column."
+
+    def call(*words: str) -> tuple[int, str]:
+        code = cli.run([*words])
+        return code, "".join(capfd.readouterr())
+
+    def properties() -> dict[str, str]:
+        catalog = sql_catalog(configuration)
+        found = {name: text for name, text in catalog.load_table("n.t").properties.items() if "bloom" in name or "sbbf" in name}
+        catalog.close()
+        return found
+
+    names = rows(0, 1).schema.names[:2]
+    assert (
+        f"set property {enabled}{names[0]} = true of the table"
+        in call("add-filter", "lake:n.t", "-c", names[0], "--in-place", "--also-new-files")[1]
+    )
+    assert call("add-filter", "lake:n.t", "-c", names[1], "--in-place", "--also-new-files")[0] == 0
+    assert call("check", "lake:n.t", "--declared")[0] == 0
+    code, out = call("remove-filter", "lake:n.t", "-c", names[0], "--in-place")
+    assert (code, f"removed property {enabled}{names[0]} of the table" in out) == (0, True), out
+    assert call("check", "lake:n.t", "--declared")[0] == 0
+    # What another has set stays.
+    with sql_catalog(configuration).load_table("n.t").transaction() as transaction:
+        transaction.set_properties({f"{enabled}other": "true"})
+    assert {name for name in properties() if name.startswith(enabled)} == {f"{enabled}{names[1]}", f"{enabled}other"}
+    assert call("remove-filter", "lake:n.t", "--in-place")[0] == 0
+    assert properties() == {f"{enabled}other": "true"}
+    # With nothing in the files, the properties alone are changed.
+    assert call("add-filter", "lake:n.t", "-c", names[0], "--in-place", "--also-new-files")[0] == 0
+    before = properties()
+    assert call("remove-filter", "lake:n.t", "-c", names[0], "--dry-run")[0] == 0
+    assert properties() == before
