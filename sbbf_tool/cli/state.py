@@ -38,7 +38,7 @@ def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
 
 def _open(path: str, *, writes: bool) -> State:
     from sbbf_tool.running.state import State
-    from sbbf_tool.storage.exposure import find_writer
+    from sbbf_tool.storage.whole import find_writer
 
     if path == "-":
         raise click.UsageError("a state is a file: give its name instead of -")

@@ -42,7 +42,7 @@ class Folders(Protocol):
         """Remove a file if it exists."""
 
 
-class LocalFolders:
+class LocalFolders(Folders):
     """Read and publish files below local folders. A path is a file system path, or a `file:` URL.
 
     `bytes_read` and `files_read` count what was read. All methods raise OSError, and ValueError for names that no file can have.
@@ -54,7 +54,6 @@ class LocalFolders:
         self._swept: set[str] = set()
 
     def read(self, path: str, most: int | None = None) -> bytes:
-        """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         fd = os.open(_local(path), READ)
         with open(fd, "rb", buffering=0) as stream:
@@ -69,7 +68,6 @@ class LocalFolders:
         return data
 
     def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
-        """Return the names in a folder that start with `prefix` and sort after `after`; none if the folder does not exist."""
         try:
             names = os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
@@ -109,7 +107,6 @@ class LocalFolders:
         sync_folder(os.path.dirname(target))
 
     def remove(self, path: str) -> None:
-        """Remove a file if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(_local(path))
 

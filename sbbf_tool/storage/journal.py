@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from sbbf_tool.display import quote_word
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.storage.system_calls import NO_FOLLOW, READ, close, read_at, reason_of, user_id
+from sbbf_tool.storage.system_calls import NO_FOLLOW, READ, close, read_all, read_at, reason_of, user_id
 
 TAIL_BYTES = 64
 """Number of last bytes of a file that its journal stores."""
@@ -143,11 +143,7 @@ def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
 
 
 def _read(fd: int, offset: int, length: int) -> bytes:
-    parts: list[bytes] = []
-    while length > 0:
-        part = read_at(fd, length, offset)
-        if not part:
-            raise UnreadableError("the file became shorter while it was read", place=f"byte {offset:,}")
-        parts.append(part)
-        offset, length = offset + len(part), length - len(part)
-    return b"".join(parts)
+    data = read_all(fd, length, offset)
+    if len(data) < length:
+        raise UnreadableError("the file became shorter while it was read", place=f"byte {offset + len(data):,}")
+    return data

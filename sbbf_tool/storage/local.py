@@ -19,7 +19,7 @@ from sbbf_tool.storage import system_calls
 from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
 from sbbf_tool.storage.source import Source, ensure_within
-from sbbf_tool.storage.system_calls import FORBIDDEN, READ, close, leads_to, lock, open_to_change, read_at, reason_of, sync, unlock
+from sbbf_tool.storage.system_calls import FORBIDDEN, READ, close, leads_to, lock, open_to_change, read_all, reason_of, sync, unlock
 from sbbf_tool.storage.temporary import (
     PRIVATE,
     TEMPORARY_SUFFIX,
@@ -48,22 +48,16 @@ class LocalSource(Source):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fsdecode(path)
+        self._fd = -1
         try:
             # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
             self._fd = os.open(self.name, READ)
-        except FileNotFoundError as error:
-            raise MissingError(reason_of(error), file=self.name) from error
-        except OSError as error:
-            raise UnreadableError(reason_of(error), file=self.name) from error
-        except ValueError as error:
-            raise UnreadableError(f"no file can have this name ({error})", file=self.name) from error
-        try:
             self._stat = os.fstat(self._fd)
-        except OSError as error:
-            close(self._fd)
-            raise UnreadableError(reason_of(error), file=self.name) from error
+        except (OSError, ValueError) as error:
+            self.close()
+            raise (MissingError if isinstance(error, FileNotFoundError) else UnreadableError)(reason_of(error), file=self.name) from error
         if not stat.S_ISREG(self._stat.st_mode):
-            close(self._fd)
+            self.close()
             if stat.S_ISDIR(self._stat.st_mode):
                 raise UnreadableError("it is a folder", file=self.name, hint="name one of its files")
             raise UnreadableError("not a regular file", file=self.name)
@@ -81,19 +75,14 @@ class LocalSource(Source):
     def read(self, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short."""
         ensure_within(self, offset, length)
-        pieces: list[bytes] = []
-        position = offset
-        while position < offset + length:
-            try:
-                piece = read_at(self._fd, offset + length - position, position)
-            except OSError as error:
-                raise UnreadableError(reason_of(error), file=self.name, place=f"byte {position:,}") from error
-            if not piece:
-                raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {position:,}")
-            position += len(piece)
-            pieces.append(piece)
+        try:
+            data = read_all(self._fd, length, offset)
+        except OSError as error:
+            raise UnreadableError(reason_of(error), file=self.name, place=f"byte {offset:,}") from error
+        if len(data) < length:
+            raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {offset + len(data):,}")
         self.bytes_read += length
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return data
 
     def open_arrow(self) -> NativeFile:
         """Open an independent pyarrow stream over the same open file, even if its path now names another."""
@@ -170,7 +159,7 @@ def replace(
                 raise ChangedError.after_open(source.name)
             remove_stale_checksum(real)
             if old is None:
-                give_name(temporary, real, overwrite=False)
+                give_new_name(temporary, real)
             else:
                 _take_place(old, temporary, fd, real)
         except OSError as error:
@@ -215,6 +204,28 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
     raise ChangedError.after_open(old.name)
 
 
+def give_new_name(temporary: str, target: str) -> None:
+    """Rename a file to a name that must not exist. Raises RefusedError if it does, and OSError."""
+    try:
+        # Unlike a rename, a link fails if the target appears in the meantime.
+        os.link(temporary, target)
+    except OSError:
+        if os.path.lexists(target):
+            raise _exists(target) from None
+        os.rename(temporary, target)
+
+
+def remove_stale_checksum(path: str) -> None:
+    """Remove the checksum that Hadoop wrote for the file's old bytes: Spark would fail to read the new ones."""
+    folder, base = os.path.split(path)
+    try:
+        os.unlink(os.path.join(folder, f".{base}.crc"))
+    except OSError as error:
+        # A file with a name of the maximum length has no checksum file.
+        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
+            raise
+
+
 def sync_name(real: str, target: str) -> list[str]:
     """Write the new name of a file to the disk; return a warning if this fails."""
     try:
@@ -224,16 +235,42 @@ def sync_name(real: str, target: str) -> list[str]:
     return []
 
 
+@contextmanager
+def sole_writer(source: LocalSource) -> Iterator[None]:
+    """Hold the lock on the old file. A second writer that waits for the lock then finds another file at the path, and reports it."""
+    fd = source._fd
+    with ExitStack() as stack:
+        try:
+            try:
+                lock(fd, source.name, "writing")
+            except OSError as error:
+                if error.errno != errno.EBADF:
+                    raise
+                # NFS locks only a writable descriptor.
+                fd = open_to_change(os.path.realpath(source.name))
+                stack.callback(close, fd)
+                lock(fd, source.name, "writing")
+                if not os.path.samestat(os.fstat(fd), source._stat):
+                    raise ChangedError.after_open(source.name) from None
+        except OSError as error:
+            # The copy is made even if the file system has no locks or the file is read-only: it still replaces the file in one step.
+            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, *FORBIDDEN):
+                raise UnreadableError(reason_of(error), file=source.name) from error
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                unlock(fd)
+
+
 def ensure_free(target: str) -> None:
     """Raise RefusedError if the name exists or no file can have it."""
     try:
         os.lstat(target)
     except FileNotFoundError:
         return
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise RefusedError(reason_of(error), file=target, hint="name another path") from error
-    except ValueError as error:
-        raise RefusedError(f"no file can have this name ({error})", file=target, hint="name another path") from error
     raise _exists(target)
 
 
@@ -291,69 +328,3 @@ def _acts_as_any_owner() -> bool:
 
 def _exists(target: str) -> RefusedError:
     return RefusedError("the target exists", file=target, hint="name another, or remove it first")
-
-
-def remove_stale_checksum(path: str) -> None:
-    """Remove the checksum that Hadoop wrote for the file's old bytes: Spark would fail to read the new ones."""
-    folder, base = os.path.split(path)
-    try:
-        os.unlink(os.path.join(folder, f".{base}.crc"))
-    except OSError as error:
-        # A file with a name of the maximum length has no checksum file.
-        if error.errno not in (errno.ENOENT, errno.ENAMETOOLONG):
-            raise
-
-
-@contextmanager
-def sole_writer(source: LocalSource) -> Iterator[None]:
-    """Hold the lock on the old file. A second writer that waits for the lock then finds another file at the path, and reports it."""
-    fd = source._fd
-    try:
-        fd = _lock(source)
-    except OSError as error:
-        # The copy is made even if the file system has no locks or the file is read-only: it still replaces the file in one step.
-        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, *FORBIDDEN):
-            raise UnreadableError(reason_of(error), file=source.name) from error
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            unlock(fd)
-        if fd != source._fd:
-            close(fd)
-
-
-def _lock(source: LocalSource) -> int:
-    """Return the descriptor that has the lock: the source's own, or a writable one if the file system requires it."""
-    try:
-        lock(source._fd, source.name, "writing")
-    except OSError as error:
-        if error.errno != errno.EBADF:
-            raise
-    else:
-        return source._fd
-    fd = open_to_change(os.path.realpath(source.name))
-    try:
-        lock(fd, source.name, "writing")
-        if not os.path.samestat(os.fstat(fd), source._stat):
-            raise ChangedError.after_open(source.name)
-    except BaseException:
-        close(fd)
-        raise
-    return fd
-
-
-def give_name(temporary: str, target: str, overwrite: bool) -> None:
-    """Rename a file to its target. Without `overwrite`, raises RefusedError if the target exists. Raises OSError."""
-    if overwrite:
-        os.rename(temporary, target)
-        return
-    try:
-        # Unlike a rename, a link fails if the target appears in the meantime.
-        os.link(temporary, target)
-    except FileExistsError:
-        raise _exists(target) from None
-    except OSError:
-        if os.path.lexists(target):
-            raise _exists(target) from None
-        os.rename(temporary, target)

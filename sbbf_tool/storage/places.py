@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
     from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.location import Location
+    from sbbf_tool.storage.objects.store import ObjectStore
 
 _ONE_SLASH = re.compile(r"(file|dbfs|hdfs|viewfs|s3[an]?|gs|abfss?|wasbs?):/(?!/)", re.IGNORECASE)
 _LOCKS = 64
@@ -157,11 +158,8 @@ def modified(name: str) -> float | None:
             return os.stat(local_path(name)).st_mtime
         except OSError:
             return None
-    from sbbf_tool.storage.objects.location import parse_location
-    from sbbf_tool.storage.objects.stores import store_of
-
-    location = parse_location(name)
-    return store_of(location).modified(location.key)
+    store, key = _find_object(name)
+    return store.modified(key)
 
 
 def size(name: str) -> int | None:
@@ -171,11 +169,8 @@ def size(name: str) -> int | None:
             return os.stat(local_path(name)).st_size
         except OSError:
             return None
-    from sbbf_tool.storage.objects.location import parse_location
-    from sbbf_tool.storage.objects.stores import store_of
-
-    location = parse_location(name)
-    version = store_of(location).version(location.key)
+    store, key = _find_object(name)
+    version = store.version(key)
     return None if version is None else version.size
 
 
@@ -193,12 +188,18 @@ def is_listed_here(name: str) -> bool:
 
 def size_and_etag(name: str) -> tuple[int, str] | None:
     """Return the size and the strong ETag of an object, in one request; None if it does not exist or has no such ETag."""
+    store, key = _find_object(name)
+    version = store.version(key)
+    return None if version is None or version.strong_tag is None else (version.size, version.strong_tag)
+
+
+def _find_object(name: str) -> tuple[ObjectStore, str]:
+    """Return the store of a URL, and the key of the object in it."""
     from sbbf_tool.storage.objects.location import parse_location
     from sbbf_tool.storage.objects.stores import store_of
 
     location = parse_location(name)
-    version = store_of(location).version(location.key)
-    return None if version is None or version.strong_tag is None else (version.size, version.strong_tag)
+    return store_of(location), location.key
 
 
 class TableFinder:
@@ -334,11 +335,7 @@ def replace(
     verify: Callable[[Source], None],
     begun: BegunCopy | None = None,
 ) -> list[str]:
-    """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
-
-    `target` is the source's own name, or one that does not exist. `begun` is its copy, if `begin_copy` began one. Returns warnings as text.
-    Raises RefusedError (source changed, target exists, no permission) and WriteError; the old file stays intact in every case.
-    """
+    """Make `target` the first `keep` bytes of `source` followed by `pieces`: see `local.replace`."""
     ensure_can_change(target)
     if is_url(target):
         from sbbf_tool.storage.objects import publish

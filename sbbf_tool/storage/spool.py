@@ -13,7 +13,7 @@ from threading import Lock
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.source import Bytes, SourceRange
-from sbbf_tool.storage.system_calls import FORBIDDEN, read_at, reason_of
+from sbbf_tool.storage.system_calls import FORBIDDEN, read_all, reason_of
 from sbbf_tool.storage.temporary import open_locked, temporary_path
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
@@ -97,15 +97,10 @@ class Spool:
             fd, buffer_part = self._fd, bytes(self._buffer[offset : offset + length])
         if fd is None:
             return buffer_part
-        parts: list[bytes] = []
-        while length:
-            part = read_at(fd, length, offset)
-            if not part:
-                raise WriteError("a temporary file became shorter", file=self._folder)
-            parts.append(part)
-            offset += len(part)
-            length -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        data = read_all(fd, length, offset)
+        if len(data) < length:
+            raise WriteError("a temporary file became shorter", file=self._folder)
+        return data
 
     def _open(self) -> int:
         try:

@@ -59,12 +59,6 @@ def lock_exclusively(fd: int) -> None:
     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def lock_shared(fd: int) -> None:
-    """Take a shared lock of an open file. Raises BlockingIOError if another process has the exclusive lock, and OSError."""
-    if fcntl is not None:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-
-
 def unlock(fd: int) -> None:
     if fcntl is not None:
         fcntl.flock(fd, fcntl.LOCK_UN)
@@ -93,6 +87,15 @@ def read_at(fd: int, length: int, offset: int) -> bytes:
     with _seeking:
         os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, length)
+
+
+def read_all(fd: int, length: int, offset: int) -> bytes:
+    """Read `length` bytes from `offset`, and fewer only at the end of the file. Raises OSError."""
+    parts: list[bytes] = []
+    while length and (part := read_at(fd, length, offset)):
+        parts.append(part)
+        offset, length = offset + len(part), length - len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def user_id() -> int:
@@ -159,35 +162,30 @@ def lock(fd: int, name: str, work: str) -> None:
 
 
 def is_locked(fd: int) -> bool:
-    """Return whether another process has the exclusive lock; False if the file system has no locks."""
+    """Return whether another process has the exclusive lock; False if the system or the file system has no locks."""
     try:
-        lock_shared(fd)
+        if fcntl is not None:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            unlock(fd)
     except BlockingIOError:
         return True
     except OSError:
         return False
-    unlock(fd)
     return False
 
 
 def leads_to(path: str, fd: int) -> bool:
     """Return whether a path names the open file itself, not another file or a link."""
     try:
-        return is_open_file(os.lstat(path), fd)
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
     except OSError:
         return False
 
 
-def is_open_file(status: os.stat_result, fd: int) -> bool:
-    """Return whether `status` belongs to the open file."""
-    try:
-        return os.path.samestat(status, os.fstat(fd))
-    except OSError:
-        return False
-
-
-def reason_of(error: OSError) -> str:
-    """Return the system's text for an error, without number and path."""
+def reason_of(error: OSError | ValueError) -> str:
+    """Return the system's text for an error, without number and path; a ValueError is that of a name with a null byte."""
+    if isinstance(error, ValueError):
+        return f"no file can have this name ({error})"
     return (error.strerror or type(error).__name__).lower()
 
 

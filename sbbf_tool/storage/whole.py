@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.attributes import carry_over
-from sbbf_tool.storage.local import ensure_renames, give_name
-from sbbf_tool.storage.system_calls import CAN_CHANGE, FORBIDDEN, NO_WAIT, READ, reason_of, sync, user_id
+from sbbf_tool.storage.local import ensure_renames, give_new_name
+from sbbf_tool.storage.system_calls import CAN_CHANGE, FORBIDDEN, HAS_USERS, NO_WAIT, READ, reason_of, sync, user_id
 from sbbf_tool.storage.temporary import USUAL, sync_folder, temporary_file, temporary_path, write_all
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
                 stream.drop()
                 raise
             sync(fd)
-            give_name(temporary, real, overwrite)
+            (os.rename if overwrite else give_new_name)(temporary, real)
             with suppress(OSError):
                 sync_folder(os.path.dirname(real))
     except OSError as error:
@@ -157,3 +157,17 @@ def _carry_over(old: str, fd: int) -> None:
         carry_over(old, source, os.fstat(source), fd)
     finally:
         os.close(source)
+
+
+def find_writer(path: str | os.PathLike[str]) -> str | None:
+    """Return the users other than this one and root who may change a file, such as `every user`; None if there are none."""
+    if not HAS_USERS:
+        return None
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    writers = [name for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH)) if status.st_mode & bits]
+    if status.st_uid not in (user_id(), 0):
+        writers.append(f"its owner (uid {status.st_uid})")
+    return writers[-1] if stat.S_ISREG(status.st_mode) and writers else None
