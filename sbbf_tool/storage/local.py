@@ -173,7 +173,8 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
     """Exchange the names of the new file and the old one, and remove the old one.
 
     If another writer has put a file there since the last check, that file gets its name back. Where the file system cannot exchange names,
-    that file is lost, and so it is if the process is killed before the file has its name back. Raises ChangedError and OSError.
+    that file is lost, and so it is if the process is killed before the file has its name back. Raises OSError, ChangedError, and
+    RefusedError if a file of another writer had to get a name of its own; a command begins again only after ChangedError.
     """
     try:
         system_calls.exchange(temporary, real)
@@ -184,7 +185,10 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
             raise
         os.rename(temporary, real)
         return
-    given, received = os.fstat(fd), os.lstat(temporary)
+    try:
+        given, received = os.fstat(fd), os.lstat(temporary)
+    except FileNotFoundError:
+        return  # a file system that ignores the flag, as some by FUSE do, has renamed the file
     if old.is_file_of(received):
         with suppress(OSError):
             os.unlink(temporary)
@@ -200,7 +204,7 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
             kept = temporary.removesuffix(TEMPORARY_SUFFIX) + ".sbbf-kept"
             os.rename(temporary, kept)
             reason = f"several other processes replaced the file at the same time; {kept} is the file of one of them"
-            raise ChangedError(reason, file=old.name, hint="compare both files, and run the command again")
+            raise RefusedError(reason, file=old.name, hint="compare both files, and run the command again")
     raise ChangedError.after_open(old.name)
 
 
