@@ -36,7 +36,7 @@ BUDGETS = {
     "bloom": 1_160,
     "parquet": 4_175,
     "encryption": 820,
-    "storage": 5_579,
+    "storage": 5_585,
     "reports": 900,
     "file": 3_125,
     "query_engines": 505,

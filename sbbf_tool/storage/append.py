@@ -29,6 +29,7 @@ from sbbf_tool.storage.system_calls import (
     close,
     ensure_can_change,
     is_locked,
+    is_open_file,
     leads_to,
     lock,
     open_to_change,
@@ -52,7 +53,7 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
     real = os.path.realpath(source.name)
     with _lock_file(source.name, real) as fd:
         # The path may name another file than when the source was opened.
-        if not os.path.samestat(source._stat, os.fstat(fd)) or not source.is_unchanged():
+        if not is_open_file(source._stat, fd) or not source.is_unchanged():
             raise ChangedError.after_open(source.name)
         tail = _Tail(source, real, fd, pieces)
         try:
@@ -187,7 +188,7 @@ class _Tail:
 
     def ensure_whole(self, new_file: LocalSource) -> None:
         """Raise ChangedError if the path names another file than the one that is open, or its size is not that of the new file."""
-        is_same = os.path.samestat(new_file._stat, os.fstat(self.fd)) and leads_to(self.real, self.fd)
+        is_same = is_open_file(new_file._stat, self.fd) and leads_to(self.real, self.fd)
         if not is_same or os.fstat(self.fd).st_size != self.new.size:
             raise ChangedError.after_open(self.source.name)
 

@@ -187,9 +187,10 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
         return
     try:
         given, received = os.fstat(fd), os.lstat(temporary)
-    except FileNotFoundError:
-        return  # a file system that ignores the flag, as some by FUSE do, has renamed the file
-    if old.is_file_of(received):
+        is_old = old.is_file_of(received)
+    except OSError:
+        return  # as after a rename, which file systems make that ignore the flag, such as some by FUSE
+    if is_old:
         with suppress(OSError):
             os.unlink(temporary)
         return

@@ -177,7 +177,15 @@ def is_locked(fd: int) -> bool:
 def leads_to(path: str, fd: int) -> bool:
     """Return whether a path names the open file itself, not another file or a link."""
     try:
-        return os.path.samestat(os.lstat(path), os.fstat(fd))
+        return is_open_file(os.lstat(path), fd)
+    except OSError:
+        return False
+
+
+def is_open_file(status: os.stat_result, fd: int) -> bool:
+    """Return whether `status` belongs to the open file."""
+    try:
+        return os.path.samestat(status, os.fstat(fd))
     except OSError:
         return False
 
