@@ -1,8 +1,7 @@
 """The interface of extensions: an extension declares its commands, documents, rules, tables and more by the names of their modules.
 
-An extension is a package with a value EXTENSION, of the class below. Those in `sbbf_tool/extensions` are found by their folders; others by
-entry points of the group `sbbf_tool.extensions`, such as `hudi = "sbbf_hudi:EXTENSION"`. The value holds names alone: an extension declares
-itself in the `__init__.py` of its package, which imports nothing else of it, and what a name means is imported when it is used.
+Those in `sbbf_tool/extensions` are found by their folders, others by entry points of `sbbf_tool.extensions`: `hudi =
+"sbbf_hudi:EXTENSION"`. EXTENSION, in the `__init__.py` of the package, holds names of modules, which are imported when they are used.
 
     EXTENSION = Extension(
         commands={"hudi": ("sbbf_hudi.command", "Look into Hudi's indexes.")},     sbbf hudi; the module has a click command `command`
@@ -14,6 +13,7 @@ itself in the `__init__.py` of its package, which imports nothing else of it, an
         figures={"sbbf_hudi.report:HudiReport": "sbbf_hudi.figures:render"},       pictures of a report in notebooks
         views={"hudi": "sbbf_hudi.view:make_view"},                                rows of spark.read.format("sbbf") with this option
         corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the corpus for readers
+        topics={"hudi": "sbbf_hudi.topic:TEXT"},                                   a text of one screen, for sbbf help
         tables="sbbf_hudi.table",                                                  a kind of paths, see running/table.py
     )
 
@@ -47,6 +47,7 @@ class Extension(NamedTuple):
     figures: Mapping[str, str] = {}
     views: Mapping[str, str] = {}
     corpus: Mapping[str, str] = {}
+    topics: Mapping[str, str] = {}
     tables: str | None = None
 
 

@@ -41,13 +41,14 @@ def describe_section(section: str) -> str:
 
 
 def _describe(name: str, command: click.Command) -> str:
-    """Describe a command: usage, explanation, and the options of each section."""
+    """Describe a command: usage, explanation, examples, and the options of each section."""
     # The settings of the whole program, such as the names of --help, come from the context above.
     root = click.Context(cli, info_name="sbbf", terminal_width=_WIDTH, color=False, **cli.context_settings)
     context = command.context_class(command, info_name=name, parent=root)
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
-    texts = cleandoc(command.help or "").replace("\b\n", "").split("\n\n")
-    parts = [f"### sbbf {name}", block("text", command.get_usage(context)), *(plain(" ".join(text.split())) for text in texts)]
+    texts = cleandoc(command.help or "").split("\n\n")
+    parts = [f"### sbbf {name}", block("text", command.get_usage(context))]
+    parts += [block("console", text[2:]) if text.startswith("\b\n") else plain(" ".join(text.split())) for text in texts]
     for section in SECTIONS:
         records = [option.get_help_record(context) for option in options if about(option).section == section]
         rows = [[code(term), plain(" ".join(explanation.split()))] for term, explanation in filter(None, records)]

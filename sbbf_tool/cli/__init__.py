@@ -37,14 +37,17 @@ COMMANDS = {
     "engines": CommandEntry("sbbf_tool.cli.engines", "List which query engines use filters, for each type."),
     "size": CommandEntry("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
     "schema": CommandEntry("sbbf_tool.cli.schema", "Print the JSON Schema of a document."),
+    "help": CommandEntry("sbbf_tool.cli.help", "Explain exit codes, tables, Spark or a command on one screen."),
 }
 
 SECTIONS = {
-    "Look": ("inspect", "probe", "explain", "advise", "report", "engines", "size"),
-    "Verify": ("verify", "check", "rule"),
+    "Look": ("inspect", "probe", "explain", "advise"),
+    "Verify": ("verify", "check"),
     "Change": ("apply", "add-filter", "remove-filter", "resize", "repair"),
+    "Reference": ("engines", "rule", "schema", "size", "help"),
 }
-"""The commands in the order of `--help`, by section; those of no section follow."""
+"""The commands in the order of `--help`, by section; those of no section are of extensions, and follow."""
+EVERYDAY = ("inspect", "probe", "explain", "advise", "add-filter", "verify", "check")
 
 INTERRUPTED, TERMINATED = 130, 143
 INTERNAL_ERROR = 70
@@ -77,8 +80,9 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     cls=CommandsByName,
     commands=COMMANDS,
     sections=SECTIONS,
-    takes_extensions=True,
+    everyday=EVERYDAY,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="sbbf --help lists all commands, sbbf COMMAND -h explains one, and sbbf help TOPIC explains exit-codes, spark or tables.",
 )
 @click.option(
     "-V",
@@ -100,8 +104,8 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 def cli() -> None:
     """Inspect, query, verify and add Bloom filters in existing Parquet files.
 
-    Exit codes: 0: success, or a value may be present; 1: all values are absent, or there are findings; 2: usage error; 3: unreadable
-    input; 4: refused; 5: write error.
+    \b
+    $ sbbf add-filter events.parquet -c user_id --in-place
     """
 
 

@@ -9,17 +9,15 @@ import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangeOptions, force_option, keeps_state, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, strict_option
+from sbbf_tool.cli.files import Files, page_limit_option, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page, say_not_cross_checked
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.sizes import RATIO, SIZE
-from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.numbers import format_count, format_percent
@@ -47,20 +45,21 @@ _COLUMNS = (
 @click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")
 @engines_option
 @click.option("--fpp", type=RATIO, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
-@click.option("--ndv", type=int, help="Size filters for this many distinct values per row group, instead of for those in the data.")
-@click.option("--max-bytes", type=SIZE, help="Largest bitset per row group, such as 1MiB.  [default: 128MiB]")
+@click.option("--ndv", type=int, help="Size for this many distinct values per row group.")
+@click.option("--max-bytes", type=SIZE, help="Largest bitset per row group.  [default: 128MiB]")
 @click.option(
     "--rebuild",
     type=click.Choice(("weak", "all")),
-    help="Rebuild existing filters: those that are weaker than requested, too large or broken (weak), or all.",
+    help="Rebuild existing filters, the weak ones or all. Weak are those weaker than requested, too large or broken.",
 )
 @click.option(
     "--append",
     is_flag=True,
-    help="With --in-place: append to the file itself. Faster, but readers fail meanwhile; "
-    "the next command undoes an append that a crash interrupted.",
+    help="With --in-place, append: readers fail meanwhile. It is faster; the next command undoes an append that a crash interrupted.",
 )
-@click.option("--also-new-files", is_flag=True, help="Of a table: set the properties by which its writers add filters to new files.")
+@click.option(
+    "--also-new-files", is_flag=True, help="Of a table: let its writers add filters to new files. That sets properties of the table."
+)
 @strict_option
 @force_option
 @page_limit_option
@@ -83,10 +82,13 @@ def command(
 ) -> int:
     """Add Bloom filters to columns of existing files; no data page is touched.
 
-    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; with --output, one file. Filters and a
-    new footer are written after the old bytes, which stay a valid file; `remove-filter` truncates the file to them. Each filter is
-    sized from the values, and queried for every value before the new file replaces the old one. Column chunks that have a filter are
-    skipped and counted, so that a second run continues where the first one stopped.
+    \b
+    $ sbbf add-filter events.parquet -c user_id --in-place
+    $ sbbf add-filter lake --advise --dry-run
+
+    Filters and a new footer are written after the old bytes, which stay a valid file; `remove-filter` truncates the file to them. Each
+    filter is sized from the values, and queried for every value before the new file replaces the old one. Column chunks that have a filter
+    are skipped and counted, so that a second run continues where the first one stopped.
     """
     from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.rules.filter_spec import FilterSpec

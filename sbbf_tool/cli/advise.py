@@ -9,11 +9,10 @@ import click
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli.advice import ensure_text, read_queries, show_report
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import NO_PARTITION, Files, over_files
+from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import limit_complaints
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.errors import UnreadableError
@@ -34,18 +33,20 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
     help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
 )
 @click.option(
-    "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line; -- begins a comment."
+    "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line. -- begins a comment."
 )
 @click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @engines_option
 @click.option(
-    "--all-types", is_flag=True, help="Also recommend columns whose type is seldom queried by equality, such as floating-point measures."
+    "--all-types",
+    is_flag=True,
+    help="Also recommend columns of any type. Some are seldom queried by equality, such as floating-point measures.",
 )
 @click.option(
     "--emit",
     type=click.Choice(WRITERS),
     metavar="WRITER",
-    help=f"Print instead the settings with which this writer adds the filters to new files: {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
+    help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
 )
 @page_limit_option
 @output_options()
@@ -63,11 +64,13 @@ def command(
 ) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
-    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; the advice covers all files together.
+    \b
+    $ sbbf advise events.parquet
+    $ sbbf advise lake --query "user_id = 42 AND country = 'DE'"
 
-    The command reads the footers, filters and dictionaries of all files, and the data of a few row groups. If queries are given, only
-    columns that they use are recommended. Without queries, floating-point measures, decimal fractions, points in time and documents are
-    left out unless --all-types is given.
+    The advice covers all files together. The command reads the footers, filters and dictionaries of all files, and the data of a few row
+    groups. If queries are given, only columns that they use are recommended. Without queries, floating-point measures, decimal fractions,
+    points in time and documents are left out unless --all-types is given.
     """
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.advise import Advise

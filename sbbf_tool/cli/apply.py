@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli.changes import change_options
+from sbbf_tool.cli.changes import change_options, keeps_state
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import over_files
+from sbbf_tool.cli.files import over_files, page_limit_option
 from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
-from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
@@ -40,7 +38,7 @@ _COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
 
 
 @click.command(cls=Command)
-@click.option("--remove-undeclared", is_flag=True, help="Also remove the filters of these files that are not declared.")
+@click.option("--remove-undeclared", is_flag=True, help="Also remove filters that are not declared.")
 @page_limit_option
 @change_options
 @output_options()
@@ -59,9 +57,13 @@ def command(
 ) -> int:
     """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make it so.
 
+    \b
+    $ sbbf apply
+    $ sbbf apply lake --in-place
+
     Without PATH, all declared files are compared, else those of the PATHs that are declared. With --in-place, filters that are missing,
-    weaker or larger than declared, or broken are built, so that a second run finds nothing to do. Filters that are not declared are
-    counted and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
+    weaker or larger than declared, or broken are built, so that a second run finds nothing to do. Filters that are not declared are counted
+    and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
     """
     from sbbf_tool.cli.declared_run import DeclaredRun
     from sbbf_tool.cli.undo import Undo

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.errors import UsageError
 
@@ -18,28 +20,29 @@ if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.rules.filter_spec import FilterSpec
+    from sbbf_tool.running.state import State
     from sbbf_tool.running.table import Table
     from sbbf_tool.running.work import Work
 
 
 _output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
 _OPTIONS = (
-    click.option("--in-place", is_flag=True, help="Replace each file, in one step and only after the new one has been verified."),
+    click.option("--in-place", is_flag=True, help="Replace each file. That is one step, after the new file has been verified."),
     click.option("--allow-table-files", is_flag=True, help="Also change files that belong to tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
-    click.option(
-        "--files-per-commit", type=click.IntRange(min=1), metavar="N", help="Of a table: commit every N files.  [default: one commit]"
-    ),
+    click.option("--files-per-commit", type=click.IntRange(min=1), metavar="N", help="Commit every N files.  [default: once]"),
     click.option(
         "--commit",
         type=click.Choice(("conditional-put",)),
-        help="Of a table with a log on S3: confirm that every other writer also creates versions by conditional requests.",
+        help="With a log on S3: confirm that all writers create versions by conditional requests.",
     ),
 )
-
-
+change_options = partial(add_options, options=_OPTIONS)
+"""Add the options of every command that changes many files: how, and what is allowed."""
 force_option = click.option(
-    "--force", is_flag=True, help="Also write filters whose false-positive rate is above 50 % and above ten times the target."
+    "--force",
+    is_flag=True,
+    help="Also write filters that exclude too little. Their false-positive rate is above 50 % and above ten times the target.",
 )
 
 
@@ -166,8 +169,30 @@ def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
     return _output_option(change_options(command))
 
 
-def change_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of every command that changes many files: how, and what is allowed."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
+    """Add `--state` to a command, whose first argument is `files` or `change`."""
+
+    @wraps(function)
+    def command(first: Files | ChangeOptions, *args: Any, state: str | None, **options: Any) -> int:
+        if state is not None:
+            files, is_dry = (first.files, first.dry_run) if isinstance(first, ChangeOptions) else (first, options.get("dry_run") is True)
+            if isinstance(first, ChangeOptions) and first.output is not None:
+                raise click.UsageError("--state is for files that are changed in place: leave out --output")
+            from sbbf_tool.storage.listing import ensure_unlisted
+
+            ensure_unlisted(state, files.arguments, "state")
+            files.state = _open_state(state, writes=not is_dry)
+        return function(first, *args, **options)
+
+    return click.option("--state", metavar="FILE", help="Keep outcomes in this file; skip unchanged files.")(command)
+
+
+def _open_state(path: str, *, writes: bool) -> State:
+    from sbbf_tool.running.state import State
+    from sbbf_tool.storage.whole import find_writer
+
+    if path == "-":
+        raise click.UsageError("a state is a file: give its name instead of -")
+    if (writer := find_writer(path)) is not None:
+        render.warn(f"{path}: the state can be changed by {writer}, who can thus choose the outcomes of files")
+    return State(path, writes=writes)

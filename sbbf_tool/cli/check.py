@@ -10,21 +10,18 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
+from sbbf_tool.cli.changes import keeps_state
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, strict_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
 from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, merge_fixes, show_findings
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, View, output_options
-from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import command_of, quote_command
-from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
-from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, Row
@@ -41,8 +38,6 @@ if TYPE_CHECKING:
 @strict_option
 @page_limit_option
 @output_options(FINDING_FORMATS)
-@click.option("--baseline", metavar="FILE", help="Fail only on findings that this report of an earlier check does not have.")
-@click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @over_files()
 @keeps_state
 def command(
@@ -57,9 +52,12 @@ def command(
 ) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
-    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. The findings of several files are summed
-    up by rule; --each-file prints those of each file. Exit code 0: no finding is at or above the severity of --fail-on; 1: at least one
-    is; 2: a rule, column or setting does not exist; 3: something could not be read.
+    \b
+    $ sbbf check events.parquet --max-fpp 0.05
+    $ sbbf check lake --require user_id --quick --fail-on warning
+
+    The findings of several files are summed up by rule; --each-file prints those of each file. Exit code 0: no finding is at or above the
+    severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
 
@@ -186,9 +184,10 @@ class _CheckView(View["CheckReport"]):
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             self._unchecked.setdefault(_reason_for_no_rule(report.rules), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
-        for place in report.unreadable if row.status == OK else ():
-            complain(f"sbbf: {UnreadableError(place, file=row.path)}")
-        return max(int(report.failed), UnreadableError.exit_code if report.unreadable and row.status == OK else 0)
+        return max(
+            int(report.failed),
+            render.say_unreadable([(row.path, None, place) for place in (report.unreadable if row.status == OK else ())]),
+        )
 
     def show(self, page: Page, report: CheckReport) -> None:
         if page.has_headings:

@@ -1,61 +1,56 @@
-"""The class of every command: options by section in the help, and settings from variables and from the configuration file."""
+"""The class of every command: a help of one screen and a full one, and settings from variables and from the configuration file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from inspect import cleandoc
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.options import SECTIONS, about
+from sbbf_tool.cli.options import EXPLANATIONS, SECTIONS, SETTINGS, SHARED, about, name_of
 from sbbf_tool.cli.terminal import terminal
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.config import Config
 
+BRIEF = "sbbf.brief"
+"""In the `meta` of a context, whether its help is to fit one screen, as with -h: the first sentence of what is not shared."""
+_SENTENCE = re.compile(r"(?<=\.) +(?=[A-Z-])")
 _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
 
 
-_HYPHEN, _SPACE = "\ue000", "\ue001"
-"""Stand for a hyphen, and for the space after a hyphen that is a word, while help is wrapped: click would break lines there."""
-
-
-class HelpFormatter(click.HelpFormatter):
-    """A formatter that breaks lines at spaces only, so that options and values stay whole."""
-
-    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        super().write_usage(prog, _protect(args), prefix)
-
-    def write_text(self, text: str) -> None:
-        super().write_text(_protect(text))
-
-    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        super().write_dl([(name, _protect(text)) for name, text in rows], col_max, col_spacing)
-
-    def getvalue(self) -> str:
-        return super().getvalue().replace(_HYPHEN, "-").replace(_SPACE, " ")
-
-
-def _protect(text: str) -> str:
-    return text.replace(" - ", f" -{_SPACE}").replace("-", _HYPHEN)
-
-
-class Context(click.Context):
-    """The context of a command line."""
-
-    formatter_class = HelpFormatter
-
-
 class Command(click.Command):
-    """A command whose help lists its options by section, and whose options can be set in more places than its command line."""
+    """A command whose help lists its options by section, and whose options can be set in more places than its command line.
 
-    context_class = Context
+    The first paragraph of its docstring says what it does, and the second has two examples, each a line that begins with `$`.
+    """
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "Show this (-h), or all options (--help)."
+        return option
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_purpose(self, ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        options = [parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option)]
-        records = [(about(option).section, record) for option in options if (record := option.get_help_record(ctx)) is not None]
-        write_sections(formatter, {section: [record for place, record in records if place == section] for section in SECTIONS})
+        sections: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
+        explanations: dict[str, str] = {}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                section, name = about(option).section, name_of(option)
+                explanations[section] = EXPLANATIONS.get(name) or explanations.get(section, "")
+                sections[section].append(record)
+        if ctx.meta.get(BRIEF):
+            own = [(term, _SENTENCE.split(text)[0]) for section in sections if section not in SHARED for term, text in sections[section]]
+            sections = {"Options": [*own, sections[SETTINGS][-1]]}
+        write_sections(formatter, sections, explanations)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:
@@ -93,10 +88,28 @@ def _report_config(config: Config) -> None:
         warn(f"{config.path}: settings of {config.place} are used, and {config.exposure}")
 
 
-def write_sections(formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+def write_purpose(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write what a command does and its examples; in a full help, also how."""
+    for paragraph in cleandoc(command.help or "").split("\n\n")[: 2 if ctx.meta.get(BRIEF) else None]:
+        lines = paragraph.splitlines()[1:] if paragraph.startswith("\b") else _wrap(paragraph, formatter.width - 2)
+        formatter.write("".join(("\n", *(f"  {line}\n" for line in lines))))
+
+
+def write_sections(
+    formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]], explanations: Mapping[str, str] | None = None
+) -> None:
     """Write lists of terms and their explanations under headings, all aligned with each other; omit empty lists."""
     width = min(max((len(term) for rows in sections.values() for term, _ in rows), default=0), _MOST_CELLS)
     for section, rows in sections.items():
         if rows:
-            with formatter.section(section):
-                formatter.write_dl([(term.ljust(width), explanation) for term, explanation in rows], col_max=width)
+            explanation = (explanations or {}).get(section, "")
+            formatter.write("".join((f"\n{section}:\n", *(f"  {line}\n" for line in _wrap(explanation, formatter.width - 2)))))
+            for term, text in rows:
+                lines = _wrap(text, formatter.width - width - 4) or [""]
+                start = [f"  {term}\n"] if len(term) > width else [f"  {term:<{width}}  {lines.pop(0)}\n"]
+                formatter.write("".join((*start, *(f"{'':{width + 4}}{line}\n" for line in lines))))
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Return lines that end at spaces, so that options and values stay whole: click would also break them at hyphens."""
+    return wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)

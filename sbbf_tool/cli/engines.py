@@ -34,19 +34,23 @@ _TYPE = (_ENGINE[0], Heading("engine", NAME), *_ENGINE[1:])
 @click.command(cls=Command)
 @click.option("--type", "type_name", metavar="TYPE", help="Show what each engine does with types whose name contains this.")
 @click.option(
-    "--engine", "engine_name", metavar="NAME", help="Show each type for this engine; NAME is an engine, or a system that reads through one."
+    "--engine", "engine_name", metavar="NAME", help="Show each type for this engine. NAME is an engine, or a system that reads through one."
 )
 @click.option(
     "--mine",
     "releases",
     multiple=True,
     metavar="NAMES",
-    help="Show what these releases do, separated by commas: duckdb-1.4,spark-4.0 (repeat for more).",
+    help="Show what these releases do (repeat for more). Several are separated by commas.",
 )
 @click.option("--matrix", "as_matrix", is_flag=True, help="Show all types and all engines in one table.")
 @output_options()
 def command(type_name: str | None, engine_name: str | None, releases: tuple[str, ...], as_matrix: bool, outputs: Outputs) -> None:
     """List which query engines use Bloom filters, for each type of column, and which of them lose rows or fail.
+
+    \b
+    $ sbbf engines --type decimal
+    $ sbbf engines --mine duckdb-1.4,spark-4.0
 
     Without options, each row is an engine: for how many types of columns it uses filters, and for how many a filter harms queries. A dash
     means that the engine does not use filters of that type.

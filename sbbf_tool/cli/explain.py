@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.files import Files, over_files, strict_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
 from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.probe import (
     ABSENT,
     MAYBE,
@@ -85,13 +84,17 @@ def command(
     strict: bool,
     outputs: Outputs,
 ) -> int:
-    """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of
-    the others.
+    """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of the
+    others.
+
+    \b
+    $ sbbf explain events.parquet user_id 42
+    $ sbbf explain lake "user_id IN (42, 43)" --engines duckdb
 
     The last two arguments are column and value, or the last is a condition: "user_id IN (42, 43)". With -c COLUMN --value VALUE, all
-    arguments are PATHs. A second table shows, for each
-    engine, how many row groups it skips by each of these means, and the share of bytes skipped. For several files, the command prints a
-    line per file that may hold the value, and the totals. Exit code 0: some row group may hold the value; 1: it is certainly absent.
+    arguments are PATHs. A second table shows, for each engine, how many row groups it skips by each of these means, and the share of bytes
+    skipped. For several files, the command prints a line per file that may hold the value, and the totals. Exit code 0: some row group may
+    hold the value; 1: it is certainly absent.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
@@ -185,7 +188,7 @@ class _ExplainView(View["ExplainReport"]):
             skipped = engine.skipped_by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
             for index, count in enumerate((skipped, engine.row_groups_read, engine.bytes_skipped)):
                 sums[index] += count
-        return render.say_unreadable_parts(report.unreadable, row.path) or (ABSENT if report.absent else MAYBE)
+        return render.say_unreadable([(row.path, None, place) for place in report.unreadable]) or (ABSENT if report.absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
         codes |= say_unfit(self._unfit)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sbbf_tool.cli.keys import keys_option
+from sbbf_tool.cli import render
+from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.render import MOST_FILES
+from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import Row
 
@@ -35,15 +36,30 @@ class _Count(click.IntRange):
     name = "whole number"
 
 
+def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    if ctx.resilient_parsing:
+        return None
+    from sbbf_tool.file.keys import exposure_of, read_keys
+
+    keys = read_keys(value)
+    warning = exposure_of(keys.path) if keys is not None and keys.path is not None else None
+    if warning is not None:
+        render.warn(warning)
+    return keys
+
+
 _OPTIONS = (
-    click.option(
-        "--files-from", metavar="FILE", help="Take the PATHs from this file, which end with line ends or NUL bytes; - reads standard input."
-    ),
-    click.option("--each-file", is_flag=True, help="Print lines about each of many files; without it, about 20 at most."),
-    click.option("--as-files", is_flag=True, help="Take the files below the root of a table, also those that no version has any more."),
+    click.option("--files-from", metavar="FILE", help="Read PATHs from this file, which lines or NUL bytes end; - is standard input."),
+    click.option("--each-file", is_flag=True, help="Print lines about all files.  [default: about 20]"),
+    click.option("--as-files", is_flag=True, help="Take the files below the root, those of old versions too."),
     click.option("--table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
-    keys_option,
+    click.option(
+        "--keys",
+        metavar="FILE",
+        callback=_read_keys,
+        help="JSON file with keys.  [default: the one that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS]",
+    ),
     click.option(
         "--jobs", type=_Count(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
     ),
@@ -59,6 +75,9 @@ _OPTIONS = (
 
 NO_PARTITION = "no file is in the partitions that --where selects"
 strict_option = click.option("--strict", is_flag=True, help="Fail for each file that lacks a column.")
+page_limit_option = click.option(
+    "--max-page-bytes", type=SIZE, help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]"
+)
 
 
 class Files:
@@ -131,7 +150,7 @@ class Files:
     @property
     def most_files(self) -> int | None:
         """The number of files about which lines are printed; None for all."""
-        return None if self.each_file else MOST_FILES
+        return None if self.each_file else render.MOST_FILES
 
     @property
     def is_listed(self) -> bool:
@@ -301,10 +320,7 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             files = Files(arguments, files_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
             return function(files, **options)
 
-        decorated: Callable[..., int] = command
-        for option in (*reversed(_OPTIONS), click.argument("arguments", nargs=-1, metavar=metavar)):
-            decorated = option(decorated)
-        return decorated
+        return add_options(command, (click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))
 
     return decorate
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from sbbf_tool.cli.command import Context, write_sections
+from sbbf_tool.cli.command import BRIEF, write_purpose, write_sections
 from sbbf_tool.cli.options import name_of, settable_options
 from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
@@ -32,34 +32,33 @@ class CommandEntry(NamedTuple):
 class CommandsByName(click.Group):
     """A group that imports a command's module when the command is called; `--help` lists its commands by section."""
 
-    context_class = Context
-
     def __init__(
         self,
         *args: Any,
         commands: Mapping[str, CommandEntry],
         sections: Mapping[str, Sequence[str]] | None = None,
-        takes_extensions: bool = False,
+        everyday: Sequence[str] = (),
         **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
         self._own = commands
         self._sections = sections or {}
-        self._takes_extensions = takes_extensions
+        self._everyday = everyday
         self.path: tuple[str, ...] = ()  # the names of this group below `sbbf`
 
     @cached_property
     def entries(self) -> Mapping[str, CommandEntry]:
         """All commands, those of extensions last. Finding these takes milliseconds, so a command of our own is not looked up here."""
-        return {**self._own, **{name: CommandEntry(*entry) for name, entry in named("commands").items() if self._takes_extensions}}
+        return {**self._own, **{name: CommandEntry(*entry) for name, entry in named("commands").items() if self._sections}}
 
     @cached_property
     def sections(self) -> dict[str, list[str]]:
         by_section = {section: [name for name in names if name in self.entries] for section, names in self._sections.items()}
         rest = [name for name in self.entries if all(name not in names for names in by_section.values())]
-        return {**by_section, "More" if by_section else "Commands": rest}
+        return {**by_section, "Extensions" if by_section else "Commands": rest}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[BRIEF] = "--help" not in args
         if not args and not ctx.resilient_parsing:
             # click 8.1 prints the help on stdout and ends with 0; later versions raise an error that 8.1 does not have.
             click.echo(ctx.get_help(), err=True)
@@ -69,8 +68,14 @@ class CommandsByName(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for names in self.sections.values() for name in names]
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_sections(formatter, {title: [(name, self.entries[name].summary) for name in names] for title, names in self.sections.items()})
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_purpose(self, ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not ctx.meta.get(BRIEF):
+            click.Command.format_options(self, ctx, formatter)
+        sections = {"Commands": self._everyday} if ctx.meta.get(BRIEF) and self._everyday else self.sections
+        write_sections(formatter, {title: [(name, self.entries[name].summary) for name in names] for title, names in sections.items()})
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
@@ -99,7 +104,7 @@ class CommandsByName(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if not ctx.resilient_parsing and args and not args[0].startswith("-") and args[0] not in self._own and args[0] not in self.entries:
             hint = suggest(args[0], self.entries, f"the commands here and of installed extensions are {', '.join(self.entries)}")
-            hint = f"no installed extension has it; {hint}" if self._takes_extensions else hint
+            hint = f"no installed extension has it; {hint}" if self._sections else hint
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -122,8 +127,8 @@ def debug_option() -> click.Option:
 
 def _config_options() -> list[click.Option]:
     """Make the options that `Command.parse_args` reads."""
-    help_text = "Read settings from this file.  [default: sbbf.toml or pyproject.toml of this folder or one above it]"
+    help_text = "Read settings from this file.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
     return [
         click.Option(["--config"], metavar="FILE", expose_value=False, help=help_text),
-        click.Option(["--no-config"], is_flag=True, expose_value=False, help="Read no configuration file that --config does not name."),
+        click.Option(["--no-config"], is_flag=True, expose_value=False, help="Read only the file that --config names."),
     ]

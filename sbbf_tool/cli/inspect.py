@@ -70,7 +70,7 @@ _BAR = 40
 @click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
 @click.option(
-    "--no-bitsets", is_flag=True, help="Read only footers and headers: sizes without the figures that need the bits (fpp, ndv, fill)."
+    "--no-bitsets", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out."
 )
 @engines_option
 @strict_option
@@ -88,10 +88,13 @@ def command(
 ) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
-    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. Each row is a column: how many row
-    groups have a filter, the size of all its filters and their share of the data, the mean and the worst false-positive rate (fpp) and
-    the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in each row group, as bars. For
-    several files, the rows are sums over all files.
+    \b
+    $ sbbf inspect events.parquet
+    $ sbbf inspect lake -c user_id --no-bitsets
+
+    Each row is a column: how many row groups have a filter, the size of all its filters and their share of the data, the mean and the worst
+    false-positive rate (fpp) and the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in
+    each row group, as bars. For several files, the rows are sums over all files.
     """
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.inspect import Inspect

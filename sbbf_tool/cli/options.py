@@ -1,26 +1,66 @@
 """What every option is about: its section of the help, where it may be set, and what its value names.
 
-One table covers all commands, because an option has one meaning everywhere. An option of an extension may have it as its attribute `about`.
+These tables cover all commands, because an option means the same everywhere. An option of an extension may say it itself, as `about`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import click
 
-COLUMNS, RULES, SAFETY, OUTPUT, KEYS, MANY_FILES, GENERAL = "Columns", "Rules", "Safety", "Output", "Keys", "Many files", "General"
-SECTIONS = (COLUMNS, RULES, SAFETY, OUTPUT, KEYS, MANY_FILES, GENERAL)
-"""The sections of the help, in its order."""
+# The sections of the help, in its order. Options of the shared ones mean the same in every command, and are in its full help alone.
+COLUMNS, RULES, SAFETY, VIEW = "Columns", "Rules", "Safety", "View"
+FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = "Files", "Tables", "Keys", "Runner", "Output", "Settings"
+SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
+
+_OPTIONS = {
+    COLUMNS: "--column --any-column --value --values-file --null --type --dialect --filters-only --confirm --engine --engines --run --mine"
+    " --all-types --query --queries --reader --writer --only --timeout --snapshot --branch --advise --fpp --ndv --bytes"
+    " --max-bytes --drop --rebuild --compact --unreadable --remove-undeclared --against --all --no-bitsets",
+    RULES: "--require --declared --max-fpp --max-bytes-share --min-ndv --min-chunk-bytes --select --ignore --quick --fail-on --baseline"
+    " --list-rules --exact",
+    SAFETY: "--output --in-place --append --force --dry-run --also-new-files --abandoned --older-than --ours --allow-outside",
+    VIEW: "--rows --names --null-separated --stats --row-groups --matrix --emit",
+    FILES: "--files-from --where --strict --state --max-page-bytes",
+    TABLES: "--table --as-files --all-versions --allow-table-files --files-per-commit --commit",
+    KEYS: "--keys",
+    RUNNER: "--jobs --runner --master --conf",
+    OUTPUT: "--format --report --each-file --quiet --verbose --color --wide",
+    SETTINGS: "--config --no-config --debug --version --help",
+}
+SECTIONS = tuple(_OPTIONS)
+
+EXPLANATIONS = {
+    "--files-from": "PATH is a Parquet file, a folder of them, a quoted glob, a URL or a table.",
+    "--table": "Files of a table change in one commit: see sbbf help tables.",
+    "--keys": "A key is never a word of the command line, which other users can read.",
+    "--runner": "Processes of this machine, or of Spark: see sbbf help spark.",
+    "--format": "Results are on standard output, everything else on standard error.",
+    "--config": "A variable, SBBF_COMMAND_OPTION, or a file can set most options.",
+}
+"""The explanation of a section, by the option that brings it."""
 
 # Where an option may be set, besides the command line: an environment variable or a configuration file.
 ANYWHERE = "anywhere"
 READING = "reading"  # in commands that change no file; in the others it would allow or widen a change
 COMMAND_LINE = "command line"
+_PLACES = {
+    READING: "--column --value --values-file --null --run --mine --files-from",
+    COMMAND_LINE: "--reader --writer --advise --drop --rebuild --compact --unreadable --remove-undeclared --against"
+    " --list-rules --output --in-place --append --force --allow-table-files --commit --also-new-files --abandoned --older-than --ours"
+    " --allow-outside --report --keys --state --version --help",  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
+}
 
 # What a value names, for the completion of it.
 COLUMN, FILE, GROUP_OR_RULE, TYPE = "column", "file", "rule", "type"
+_NAMED = {
+    COLUMN: "--column --require",
+    FILE: "--values-file --queries --against --baseline --output --report --keys --files-from --state --config",
+    GROUP_OR_RULE: "--select --ignore",
+    TYPE: "--type",
+}
 
 
 class About(NamedTuple):
@@ -29,102 +69,10 @@ class About(NamedTuple):
     names: str | None = None
 
 
-_ABOUT = {
-    "--column": About(COLUMNS, READING, COLUMN),
-    "--any-column": About(COLUMNS),
-    "--value": About(COLUMNS, READING),
-    "--values-file": About(COLUMNS, READING, FILE),
-    "--null": About(COLUMNS, READING),
-    "--type": About(COLUMNS, names=TYPE),
-    "--dialect": About(COLUMNS),
-    "--filters-only": About(COLUMNS),
-    "--confirm": About(COLUMNS),
-    "--rows": About(OUTPUT),
-    "--names": About(OUTPUT),
-    "--null-separated": About(OUTPUT),
-    "--strict": About(COLUMNS),
-    "--all": About(COLUMNS),
-    "--no-bitsets": About(COLUMNS),
-    "--engine": About(COLUMNS),
-    "--engines": About(COLUMNS),
-    "--run": About(COLUMNS, READING),
-    "--mine": About(COLUMNS, READING),
-    "--all-types": About(COLUMNS),
-    "--emit": About(OUTPUT),
-    "--query": About(COLUMNS),
-    "--queries": About(COLUMNS, names=FILE),
-    "--reader": About(COLUMNS, COMMAND_LINE),
-    "--writer": About(COLUMNS, COMMAND_LINE),
-    "--only": About(COLUMNS),
-    "--exact": About(RULES),
-    "--snapshot": About(COLUMNS),
-    "--branch": About(COLUMNS),
-    "--advise": About(COLUMNS, COMMAND_LINE),
-    "--fpp": About(COLUMNS),
-    "--ndv": About(COLUMNS),
-    "--bytes": About(COLUMNS),
-    "--max-bytes": About(COLUMNS),
-    "--drop": About(COLUMNS, COMMAND_LINE),
-    "--rebuild": About(COLUMNS, COMMAND_LINE),
-    "--compact": About(COLUMNS, COMMAND_LINE),
-    "--unreadable": About(COLUMNS, COMMAND_LINE),
-    "--remove-undeclared": About(COLUMNS, COMMAND_LINE),
-    "--require": About(RULES, names=COLUMN),
-    "--declared": About(RULES),
-    "--max-fpp": About(RULES),
-    "--max-bytes-share": About(RULES),
-    "--min-ndv": About(RULES),
-    "--min-chunk-bytes": About(RULES),
-    "--select": About(RULES, names=GROUP_OR_RULE),
-    "--ignore": About(RULES, names=GROUP_OR_RULE),
-    "--quick": About(RULES),
-    "--fail-on": About(RULES),
-    "--against": About(COLUMNS, COMMAND_LINE, FILE),
-    "--baseline": About(RULES, names=FILE),
-    "--list-rules": About(RULES, COMMAND_LINE),
-    "--output": About(SAFETY, COMMAND_LINE, FILE),
-    "--in-place": About(SAFETY, COMMAND_LINE),
-    "--append": About(SAFETY, COMMAND_LINE),
-    "--force": About(SAFETY, COMMAND_LINE),
-    "--dry-run": About(SAFETY),
-    "--allow-table-files": About(SAFETY, COMMAND_LINE),
-    "--files-per-commit": About(SAFETY),
-    "--commit": About(SAFETY, COMMAND_LINE),
-    "--also-new-files": About(SAFETY, COMMAND_LINE),
-    "--abandoned": About(SAFETY, COMMAND_LINE),
-    "--older-than": About(SAFETY, COMMAND_LINE),
-    "--ours": About(SAFETY, COMMAND_LINE),
-    "--allow-outside": About(SAFETY, COMMAND_LINE),
-    "--max-page-bytes": About(SAFETY),
-    "--format": About(OUTPUT),
-    "--report": About(OUTPUT, COMMAND_LINE, FILE),
-    "--each-file": About(OUTPUT),
-    "--row-groups": About(OUTPUT),
-    "--matrix": About(OUTPUT),
-    "--wide": About(OUTPUT),
-    "--stats": About(OUTPUT),
-    "--quiet": About(OUTPUT),
-    "--verbose": About(OUTPUT),
-    "--color": About(OUTPUT),
-    "--keys": About(KEYS, COMMAND_LINE, FILE),  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
-    "--files-from": About(MANY_FILES, READING, FILE),
-    "--as-files": About(MANY_FILES),
-    "--all-versions": About(MANY_FILES),
-    "--table": About(MANY_FILES),
-    "--where": About(MANY_FILES),
-    "--state": About(MANY_FILES, COMMAND_LINE, FILE),
-    "--jobs": About(MANY_FILES),
-    "--timeout": About(MANY_FILES),
-    "--runner": About(MANY_FILES),
-    "--master": About(MANY_FILES),
-    "--conf": About(MANY_FILES),
-    "--config": About(GENERAL, names=FILE),
-    "--no-config": About(GENERAL),
-    "--debug": About(GENERAL),
-    "--version": About(GENERAL, COMMAND_LINE),
-    "--help": About(GENERAL, COMMAND_LINE),
-}
-_UNKNOWN = About(GENERAL, COMMAND_LINE)
+_SECTION, _PLACE, _NAMES = (
+    {option: key for key, options in lists.items() for option in options.split()} for lists in (_OPTIONS, _PLACES, _NAMED)
+)
+_UNKNOWN = About(SETTINGS, COMMAND_LINE)
 
 
 def name_of(option: click.Parameter) -> str:
@@ -133,8 +81,10 @@ def name_of(option: click.Parameter) -> str:
 
 
 def about(option: click.Parameter) -> About:
-    """Return what an option is about; an option that neither says it nor is in the table is general, and for the command line alone."""
-    return getattr(option, "about", None) or _ABOUT.get(name_of(option), _UNKNOWN)
+    """Return what an option is about; one that neither says it nor is in the tables is a setting, and for the command line alone."""
+    name = name_of(option)
+    known = About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name)) if name in _SECTION else _UNKNOWN
+    return getattr(option, "about", None) or known
 
 
 def is_known(option: click.Parameter) -> bool:
@@ -144,6 +94,13 @@ def is_known(option: click.Parameter) -> bool:
 def changes_files(command: click.Command) -> bool:
     """Return whether a command can change files; such a command has --dry-run."""
     return any("--dry-run" in parameter.opts for parameter in command.params)
+
+
+def add_options(command: Callable[..., Any], options: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
+    """Add options to a command in their order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def settable_options(command: click.Command) -> Iterator[click.Option]:
@@ -163,5 +120,5 @@ engines_option = click.option(
     multiple=True,
     metavar="NAMES",
     callback=_split_names,
-    help="The query engines that read the files, separated by commas: duckdb,spark or releases such as duckdb-1.4.  [default: all]",
+    help="The query engines that read the files. Names or releases such as duckdb-1.4, separated by commas.  [default: all]",
 )

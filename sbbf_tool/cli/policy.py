@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,7 @@ from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.formats import Outputs, Run, View
-from sbbf_tool.cli.options import engines_option, name_of
+from sbbf_tool.cli.options import add_options, engines_option, name_of
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import RATIO, SIZE
@@ -27,32 +28,34 @@ if TYPE_CHECKING:
 _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes", "engines")
 _FIELDS = ("select", "ignore", "quick", "fail_on")
 
+_RULE_OPTIONS = (
+    click.option("--select", multiple=True, metavar="RULE", help="Run only this rule or group (repeat for more)."),
+    click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule or group (repeat for more)."),
+    click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
+    click.option("--fail-on", metavar="SEVERITY", help="Fail from this severity on.  [default: error]"),
+    click.option("--baseline", metavar="FILE", help="Do not fail on the findings of this report. It is one of an earlier check."),
+    click.option("--list-rules", is_flag=True, help="List all rules and exit."),
+)
 _OPTIONS = (
-    click.option("--require", multiple=True, metavar="COLUMN", help="This column must have a filter in every row group (repeat for more)."),
+    click.option(
+        "--require", multiple=True, metavar="COLUMN", help="This column must have filters (repeat for more). Every row group needs one."
+    ),
     click.option(
         "--declared",
         is_flag=True,
-        help="Check the filters that the properties of the table and the configuration file declare; run no other rule.",
+        help="Check only that declared filters exist. The properties of a table and the configuration file declare them.",
     ),
     click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
-    click.option(
-        "--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum size of a column's filters, in bytes per byte of its data."
-    ),
+    click.option("--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."),
     click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
-    click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size, in bytes, of a column chunk that has a filter."),
+    click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
     engines_option,
-    click.option("--select", multiple=True, metavar="RULE", help="Run only this rule, or the rules of this group (repeat for more)."),
-    click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more)."),
-    click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
-    click.option("--fail-on", metavar="SEVERITY", help="Fail on findings of at least this severity.  [default: error]"),
+    *_RULE_OPTIONS,
 )
 
 
-def policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the policy to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+rule_options, policy_options = (partial(add_options, options=options) for options in (_RULE_OPTIONS, _OPTIONS))
+"""Add the options of every check against rules to a command; and those of the policy of `sbbf check`."""
 
 
 def from_options(ctx: click.Context, options: dict[str, Any], declared_by: Table | None = None) -> Policy | PathPolicies:

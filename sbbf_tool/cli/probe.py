@@ -64,24 +64,24 @@ class NegativeValues(Command):
 
 @click.command(cls=NegativeValues)
 @click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
-@click.option("--any-column", is_flag=True, help="Query every column that can hold a value; the arguments are PATH VALUE..., or PATHs.")
+@click.option("--any-column", is_flag=True, help="Query every column that can hold a value. The arguments are PATH VALUE..., or PATHs.")
 @click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
 @click.option(
-    "--values-file", type=click.Path(), help="Also query the values in this file, one per line without empty ones; - reads standard input."
+    "--values-file",
+    type=click.Path(),
+    help="Query the values in this file too, one per line. Empty lines do not count; - reads standard input.",
 )
 @click.option("--null", "ask_null", is_flag=True, help="Query null.")
+@click.option("--dialect", metavar="NAME", help="Query filters of this draft of the format too. Without the option, they give no answer.")
+@click.option("--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries.")
+@click.option("--confirm", is_flag=True, help="Read the column where values may be. The answers, present or absent, are certain.")
 @click.option(
-    "--dialect",
-    metavar="NAME",
-    help="Query filters that follow this draft of the format too; without the option, such filters give no answer.",
+    "--rows", is_flag=True, help="List the rows that have a value. Each is a file, a row group, a row number, a value and a column."
 )
-@click.option("--filters-only", is_flag=True, help="Query filters alone, not min, max, null counts and dictionaries.")
-@click.option("--confirm", is_flag=True, help="Read the column where values may be, and answer present or absent, which is certain.")
-@click.option("--rows", is_flag=True, help="List the file, row group, row number, value and column of each row that has a value.")
 @click.option("--all-versions", is_flag=True, help="Of a table: search the files of all retained versions, with the rows that are deleted.")
-@click.option("--names", is_flag=True, help="Print only the names of the files that may hold a value, one per line.")
-@click.option("-0", "--null-separated", "ends_with_nul", is_flag=True, help="With --names: end each name with a NUL, not a line break.")
-@click.option("--stats", is_flag=True, help="Print the number of bytes and files read, and of requests, to standard error.")
+@click.option("--names", is_flag=True, help="Print only the names of files that may hold a value. Each is on a line of its own.")
+@click.option("-0", "--null-separated", "ends_with_nul", is_flag=True, help="End --names with NUL bytes, not line breaks.")
+@click.option("--stats", is_flag=True, help="Print bytes, files and requests to standard error.")
 @strict_option
 @output_options()
 @over_files("PATH [COLUMN VALUE... | VALUE... | CONDITION] | PATH...")
@@ -103,20 +103,22 @@ def command(
     strict: bool,
     outputs: Outputs,
 ) -> int:
-    """Test whether a file may hold a value of COLUMN, by min and max, Bloom filters and small dictionaries.
+    """Test whether files may hold a value, by statistics, filters, dictionaries.
 
-    `sbbf probe PATH COLUMN VALUE...` takes one PATH: a Parquet file, a folder, a quoted glob, a URL or a table. `sbbf probe PATH... -c
-    COLUMN` takes many, and reads values from --value and --values-file. `sbbf probe PATH CONDITION` looks for rows that satisfy all parts
-    of a condition: "user_id IN (42, 43) AND device = 'x' AND city IS NULL"; the values are those of its first column. The column's type
-    determines how values are written: 42, 0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips
-    empty lines; after `--`, and with --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are
-    certainly absent from all files. For several files, the command lists those that may hold a value; for more than 1,000 values in one
-    file, the values that it may hold.
+    \b
+    $ sbbf probe events.parquet user_id 42
+    $ sbbf probe lake "user_id IN (42, 43) AND country = 'DE'" --names
 
-    With --confirm, the answers are certain, or say why reading does not show them. --names writes a list for other programs: `sbbf probe
-    lake user_id 42 --confirm --names`. Rows that a table has deleted are absent then, unless --all-versions is given.
+    `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and reads values from --value and
+    --values-file. `sbbf probe PATH CONDITION` looks for rows that satisfy all parts of a condition; the values are those of its first
+    column. Statistics are min, max and null counts. The column's type determines how values are written: 42, 0x00ff, text. The argument `-`
+    as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with --value, `-` is a value. Exit code
+    0: some row group may hold one of the values; 1: all values are certainly absent from all files. For several files, the command lists
+    those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
 
-    In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
+    With --confirm, the answers are certain, or say why reading does not show them. Rows that a table has deleted are absent then, unless
+    --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null
+    does.
     """
     # Only as an argument does `-` stand for standard input.
     named_values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
@@ -281,7 +283,7 @@ class _ProbeView(View["ProbeReport"]):
             bytes_read=report.bytes_read,
             requests=report.requests,
         )
-        return render.say_unreadable_parts(report.unreadable, report.file) or (ABSENT if report.is_absent else MAYBE)
+        return render.say_unreadable([(report.file, None, place) for place in report.unreadable]) or (ABSENT if report.is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
         codes |= say_unfit(self._unfit, self._values_file) | ({UsageError.exit_code} if self._counts["unprintable"] else set())

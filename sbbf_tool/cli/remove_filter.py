@@ -20,19 +20,23 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--compact", is_flag=True, help="Drop unreferenced bytes after the data: superseded footers and removed filters.")
+@click.option("--compact", is_flag=True, help="Drop superseded footers and removed filters. They are unreferenced bytes after the data.")
 @click.option("--ours", is_flag=True, help="Restore the bytes from before the first change by sbbf.")
 @strict_option
 @over_changed_files
 def command(change: ChangeOptions, columns: tuple[str, ...], compact: bool, ours: bool, strict: bool) -> int:
     """Remove Bloom filters from all columns, or from the given ones.
 
-    If the filters are at the end of the file, where `add-filter` writes them, the file is truncated and is again, byte for byte, what
-    it was before. Otherwise a new footer without them is written; the bytes of filters by other writers stay in the file, unless
-    --compact drops them.
+    \b
+    $ sbbf remove-filter events.parquet --in-place
+    $ sbbf remove-filter lake -c user_id --dry-run
 
-    With --ours, the file is truncated to what it was before the first change by sbbf. Filters of other writers stay, also those that
-    sbbf replaced or removed, unless `check` calls one of them an error: then the file stays as it is.
+    If the filters are at the end of the file, where `add-filter` writes them, the file is truncated and is again, byte for byte, what it
+    was before. Otherwise a new footer without them is written; the bytes of filters by other writers stay in the file, unless --compact
+    drops them.
+
+    With --ours, the file is truncated to what it was before the first change by sbbf. Filters of other writers stay, also those that sbbf
+    replaced or removed, unless `check` calls one of them an error: then the file stays as it is.
     """
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.remove_filter import RemoveFilter

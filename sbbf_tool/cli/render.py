@@ -67,13 +67,6 @@ def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
     return UnreadableError.exit_code if problems else 0
 
 
-def say_unreadable_parts(places: Sequence[str], file: str) -> int:
-    """Print the parts of a file that could not be read, each as place and reason; return the exit code, 0 if there are none."""
-    for place in places:
-        complain(f"sbbf: {UnreadableError(place, file=file)}")
-    return UnreadableError.exit_code if places else 0
-
-
 def value(text: str) -> str:
     """Return a queried value as a table shows it; an empty string is shown in quotes."""
     return text or "''"

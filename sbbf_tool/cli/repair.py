@@ -10,11 +10,10 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import strict_option
+from sbbf_tool.cli.files import page_limit_option, strict_option
 from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.page import Page, say_not_cross_checked
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import INSTEAD
@@ -29,7 +28,7 @@ _COLUMNS = (Heading("row group", COUNT), Heading("column", NAME), Heading("fix",
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--drop", is_flag=True, help="Drop broken filters instead of building them from the data, and keep the others.")
+@click.option("--drop", is_flag=True, help="Drop broken filters instead of building them. The others stay.")
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
 @strict_option
 @force_option
@@ -38,13 +37,16 @@ _COLUMNS = (Heading("row group", COUNT), Heading("column", NAME), Heading("fix",
 def command(
     change: ChangeOptions, columns: tuple[str, ...], drop: bool, quick: bool, strict: bool, force: bool, max_page_bytes: int | None
 ) -> int:
-    """Fix defective filters: build those again that cannot be read, have false negatives, are saturated or are refused by some readers;
-    set missing lengths, correct wrong ones, drop invalid offsets, undo an interrupted append. A broken filter whose data cannot be read
-    is dropped.
+    """Fix defective filters: build broken ones again, and correct lengths and offsets.
 
-    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. Exit code 0: no defect, or all were
-    fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains; 3: something could not be
-    read; 4: refused.
+    \b
+    $ sbbf repair events.parquet --dry-run
+    $ sbbf repair lake --in-place
+
+    Filters are built again that cannot be read, have false negatives, are saturated or are refused by some readers; a broken filter whose
+    data cannot be read is dropped. Missing lengths are set, wrong ones corrected, invalid offsets dropped, and an interrupted append is
+    undone. Exit code 0: no defect, or all were fixed; 1: with --dry-run, there is something to fix; otherwise, an error remains; 3:
+    something could not be read; 4: refused.
     """
     instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
     if instead is not None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
 from sbbf_tool.cli.formats import Item, Output, Outputs, Run, View
-from sbbf_tool.cli.interrupts import interrupts_later
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
@@ -319,3 +320,30 @@ def _may_be_flood(row: Row[Any], held: Sequence[Row[Any]]) -> bool:
     that the column cannot hold, it is reported for those files.
     """
     return (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(held) < _MOST_IN_MEMORY
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Handle a signal that arrives in this block when the block has ended."""
+    if threading.current_thread() is not threading.main_thread():
+        # Python handles signals in the main thread only.
+        yield
+        return
+    received: list[tuple[int, Any]] = []
+    handlers = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in handlers.items():
+        if callable(handler):
+            signal.signal(number, lambda number, frame: received.append((number, frame)))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            if callable(handler):
+                signal.signal(number, handler)
+    for signal_number, frame in received:
+        handler = handlers[signal.Signals(signal_number)]
+        if callable(handler):
+            handler(signal_number, frame)

@@ -46,8 +46,12 @@ MOST_SIZES = 20
 def command(change: ChangeOptions, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None, strict: bool, force: bool) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
-    Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size.
-    The new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
+    \b
+    $ sbbf resize events.parquet --fpp 0.05 --in-place
+    $ sbbf resize lake -c user_id --bytes 64KiB --dry-run
+
+    Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size. The
+    new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
     unchanged; if all are, the command is refused: `add-filter --rebuild all` builds larger ones from the data.
     """
     from sbbf_tool.running.work import Work

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 def command(rule: str | None, outputs: Outputs) -> None:
     """Explain a rule of sbbf check or of an extension: what it finds, why, which readers it harms, an example and the fix.
 
+    \b
+    $ sbbf rule saturated
+    $ sbbf rule
+
     Without RULE, the rules of sbbf check are listed, as with sbbf check --list-rules.
     """
     from sbbf_tool.cli import policy

@@ -96,7 +96,14 @@ def documents() -> dict[str, str]:
 @click.command(cls=Command)
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """Print the JSON Schema of a document, such as sbbf.inspect: all its fields and what they mean. Without NAME, list the documents."""
+    """Print the JSON Schema of a document, such as sbbf.inspect: all its fields and what they mean.
+
+    \b
+    $ sbbf schema inspect
+    $ sbbf schema
+
+    Without NAME, list the documents.
+    """
     if name is None:
         click.echo("\n".join(f"sbbf.{name}" for name in documents()))
         return

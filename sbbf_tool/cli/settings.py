@@ -5,9 +5,9 @@ The map is the table of the command in the configuration file. An option that al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -20,21 +20,6 @@ from sbbf_tool.numbers import parse_ratio
 
 CONFIG_OPTIONS = ("--config", "--no-config")
 _META, LEAF = "sbbf.config", "sbbf.command"
-
-
-class _ValueKind(NamedTuple):
-    description: str
-    fits: Callable[[object], bool]
-
-
-_NAMES = _ValueKind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value))
-_RATIO = _ValueKind(
-    "a number", lambda value: not isinstance(value, bool) and (isinstance(value, int | float) or parse_ratio(str(value)) is not None)
-)
-_COUNT = _ValueKind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
-_FLAG = _ValueKind("true or false", lambda value: isinstance(value, bool))
-_SIZE = _ValueKind("an integer or a string", lambda value: isinstance(value, str) or _COUNT.fits(value))
-_TEXT = _ValueKind("a string", lambda value: isinstance(value, str))
 
 
 def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
@@ -80,10 +65,15 @@ def list_sources(ctx: click.Context, *, is_named_too: bool) -> list[str]:
 
 def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
     """Raise UsageError if a value of a configuration file has another type than the option takes."""
-    kind = _kind_of(option)
-    if not kind.fits(value):
+    description, types = _kind_of(option)
+    fits = isinstance(value, types) and isinstance(value, bool) == (bool in types)
+    if isinstance(value, list):
+        fits = fits and all(isinstance(item, str) for item in value)
+    elif isinstance(value, str) and float in types:
+        fits = parse_ratio(value) is not None
+    if not fits:
         text = str(value).lower() if isinstance(value, bool) else repr(value)
-        raise UsageError(f"{key} must be {kind.description}, not {text}", file=config.path, place=config.place)
+        raise UsageError(f"{key} must be {description}, not {text}", file=config.path, place=config.place)
 
 
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
@@ -102,16 +92,17 @@ def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
     return settings
 
 
-def _kind_of(option: click.Option) -> _ValueKind:
+def _kind_of(option: click.Option) -> tuple[str, tuple[type, ...]]:
+    """Return the values that an option takes in a configuration file, and their types."""
     if option.multiple:
-        return _NAMES
+        return "a list of strings", (list,)
     if option.is_flag:
-        return _FLAG
+        return "true or false", (bool,)
     if option.type is SIZE:
-        return _SIZE
+        return "an integer or a string", (int, str)
     if isinstance(option.type, click.types.FloatParamType):
-        return _RATIO
-    return _COUNT if isinstance(option.type, click.types.IntParamType) else _TEXT
+        return "a number", (int, float, str)
+    return ("an integer", (int,)) if isinstance(option.type, click.types.IntParamType) else ("a string", (str,))
 
 
 def _levels(ctx: click.Context) -> list[Level]:

@@ -17,36 +17,14 @@ _STYLES: dict[str, dict[str, Any]] = {
     FAINT: {"dim": True},
 }
 
-_MEANINGS = {
-    "absent": CERTAIN,
-    "verified": CERTAIN,
-    "all values found": CERTAIN,
-    "skipped": CERTAIN,
-    "used": CERTAIN,
-    "add": CERTAIN,
-    "maybe": MAYBE,
-    "remains": MAYBE,
-    "keep": MAYBE,
-    "error": ERROR,
-    "false negatives": ERROR,
-    "unreadable": ERROR,
-    "not verified": ERROR,
-    "HARM": ERROR,
-    "loses rows": ERROR,
-    "fails": ERROR,
-    "warning": WARNING,
-    "cannot say": WARNING,
-    "info": FAINT,
-    "note": FAINT,
-    "none": FAINT,
-    "no filter": FAINT,
-    "no gain": FAINT,
-    "-": FAINT,
-    "+": CERTAIN,
-    "!": ERROR,
-    "+!": WARNING,
-    "-!": WARNING,
+_WORDS = {
+    CERTAIN: ("absent", "verified", "all values found", "skipped", "used", "add", "+"),
+    MAYBE: ("maybe", "remains", "keep"),
+    ERROR: ("error", "false negatives", "unreadable", "not verified", "HARM", "loses rows", "fails", "!"),
+    WARNING: ("warning", "cannot say", "+!", "-!"),
+    FAINT: ("info", "note", "none", "no filter", "no gain", "-"),
 }
+_MEANINGS = {word: style for style, words in _WORDS.items() for word in words}
 """The style of a word that is a whole cell of a table."""
 
 _LABEL = re.compile(r"(?:sbbf: )?((error|warning|info|note|fix|undo|hidden):) ")

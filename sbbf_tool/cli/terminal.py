@@ -115,26 +115,20 @@ def _replaces_opposite(ctx: click.Context, name: str) -> bool:
 def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Option]:
     """Build the options that every command has, and that change only what is printed; `show_log` is called for `--verbose`."""
 
-    def remember_verbose(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        remember(ctx, param, value)
-        if value and not ctx.resilient_parsing:
+    def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        name = str(param.name).removeprefix("terminal_")
+        if value in (None, False) or (name in _OPPOSITES and getattr(terminal(), _OPPOSITES[name]) and not _replaces_opposite(ctx, name)):
+            return
+        setattr(terminal(), name, value)
+        if name == "verbose" and not ctx.resilient_parsing:
             show_log(ctx)
 
-    def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-        if value not in (None, False) and param.name is not None:
-            name = param.name.removeprefix("terminal_")
-            if name in _OPPOSITES and getattr(terminal(), _OPPOSITES[name]) and not _replaces_opposite(ctx, name):
-                return
-            setattr(terminal(), name, value)
-
-    def option(*names: str, callback: Callable[[click.Context, click.Parameter, Any], None] = remember, **settings: Any) -> click.Option:
-        return click.Option(
-            [f"terminal_{names[-1].lstrip('-').replace('-', '_')}", *names], expose_value=False, callback=callback, **settings
-        )
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option([f"terminal_{names[-1].lstrip('-')}", *names], expose_value=False, callback=remember, **settings)
 
     return [
         option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
-        option("-v", "--verbose", is_flag=True, callback=remember_verbose, help="Print what is being done, to standard error."),
+        option("-v", "--verbose", is_flag=True, help="Print what is being done, to standard error."),
         option("--color", type=click.Choice((AUTO, ALWAYS, NEVER)), help="Whether output is coloured.  [default: auto]"),
-        option("--wide", is_flag=True, help="Show all columns and rows of tables, and whole names, however small the terminal is."),
+        option("--wide", is_flag=True, help="Show whole tables and names on any terminal."),
     ]

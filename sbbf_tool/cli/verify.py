@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.changes import keeps_state
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, strict_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
 from sbbf_tool.cli.findings import list_locked, show_findings
 from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.report import report_files
-from sbbf_tool.cli.state import keeps_state
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count
@@ -53,10 +52,13 @@ def command(
 ) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
 
-    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table. The command reports false negatives,
-    with their cause if it is known; the false-positive rate, measured with absent values; and defects of the offset, header, length and
-    size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could not be read, or the key of a
-    column is missing.
+    \b
+    $ sbbf verify events.parquet
+    $ sbbf verify lake --state lake.state
+
+    The command reports false negatives, with their cause if it is known; the false-positive rate, measured with absent values; and defects
+    of the offset, header, length and size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could
+    not be read, or the key of a column is missing.
     """
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.verify import Verify
@@ -71,7 +73,7 @@ class _VerifyView(View["VerifyReport"]):
 
     def add(self, report: VerifyReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
-        if code := render.say_unreadable_parts(report.unreadable, row.path):
+        if code := render.say_unreadable([(row.path, None, place) for place in report.unreadable]):
             return code
         if not report.is_sound:
             return 1

@@ -99,7 +99,7 @@ def test_options_are_listed_by_section(name, capfd):
     assert len(lines) <= TWO_SCREENS
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == [section for section in OPTION_SECTIONS if section in headings]
-    assert headings[-1] == "General"
+    assert headings[-1] == "Settings"
     words = {word.strip(",") for line in lines if line.startswith("  -") for word in line.split()}
     assert {max(parameter.opts, key=len) for parameter in command.params if isinstance(parameter, click.Option)} <= words
 

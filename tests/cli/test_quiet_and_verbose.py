@@ -11,8 +11,8 @@ from sbbf_tool.cli import run
 from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING
 from support.tables import each
 
-REPORTS = {name: words for name, words in WORKING.items() if name != "schema"}
-"""The commands that print reports; `schema` prints a schema."""
+REPORTS = {name: words for name, words in WORKING.items() if name not in ("schema", "help")}
+"""The commands that print reports."""
 READING_FILES = sorted(
     REPORTS.keys() - {"apply", "engines", "rule", "size"} - {name for name in REPORTS if name.startswith(("paimon", "conformance"))}
 )

@@ -30,7 +30,7 @@ COMMANDS: dict[str, Callable[[str, str], list[str]]] = {
 }
 """A command line of each command, for a path and a column."""
 
-NO_FILES = {"rule", "engines", "size", "paimon", "conformance", "schema", "apply"}
+NO_FILES = {"rule", "engines", "size", "paimon", "conformance", "schema", "help", "apply"}
 """Commands that take no Parquet files, or no columns: those of `apply` are declared."""
 
 MISTAKES: dict[str, tuple[str, str, list[str], int]] = {

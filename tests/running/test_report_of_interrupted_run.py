@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.cli.interrupts import interrupts_later
+from sbbf_tool.cli.report import interrupts_later
 from sbbf_tool.running.threads import map_in_order
 
 pytestmark = pytest.mark.slow

@@ -31,6 +31,7 @@ WORKING: dict[str, list[str]] = {
     "engines": [],
     "size": ["--ndv", "1000"],
     "schema": ["inspect"],
+    "help": ["exit-codes"],
     "conformance make": ["corpus", "--only", "types/int8.parquet"],
     "conformance run": ["--reader", "false {file} {column} {value}", "--only", "booleans/empty.parquet"],
     "paimon inspect": [TABLE],

@@ -20,6 +20,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput, open_file
+from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
 
@@ -37,21 +38,8 @@ FORMATS = (TABLE, "json", "csv", "markdown", "parquet")
 FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github")
 """The formats of `sbbf check`."""
 
-_SUFFIXES = {
-    ".json": "json",
-    ".csv": "csv",
-    ".md": "markdown",
-    ".parquet": "parquet",
-    ".sarif": "sarif",
-    ".xml": "junit",
-}
-_MODULES = {
-    "json": "documents",
-    "csv": "records",
-    "parquet": "records",
-    TABLE: "pages",
-    "markdown": "pages",
-}
+_SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
+_MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: "pages", "markdown": "pages"}
 """The module of a format, if it is not named for the format."""
 
 
@@ -224,10 +212,7 @@ def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[...
             _ensure_no_input(outputs.report)
             return function(*args, outputs=outputs, **options)
 
-        decorated: Callable[..., Any] = command
-        for option in reversed(_options(choices)):
-            decorated = option(decorated)
-        return decorated
+        return add_options(command, _options(choices))
 
     return decorate
 

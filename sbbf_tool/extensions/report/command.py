@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import NO_PARTITION, Files, over_files
+from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.numbers import format_count
 
@@ -30,10 +29,7 @@ if TYPE_CHECKING:
     help="Show what excludes each row group in this query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
 )
 @click.option(
-    "--against",
-    metavar="FILE",
-    type=click.Path(),
-    help="Compare with this report of an earlier sbbf inspect: FILE ends with .json.",
+    "--against", metavar="FILE", type=click.Path(), help="Compare with this report of an earlier sbbf inspect: FILE ends with .json."
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @engines_option
@@ -53,9 +49,13 @@ def command(
     """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
     findings.
 
-    PATH is a Parquet file, a folder (all Parquet files below it), a quoted glob, a URL or a table; the page covers all files together. It
-    is one file that loads nothing and needs no script, and has the numbers of each picture in a table. The findings are those of `sbbf
-    check`, which reads data unless --quick is given. Exit code 3: a file could not be read; the page lists it.
+    \b
+    $ sbbf report events.parquet -o events.html
+    $ sbbf report lake -o lake.html --quick
+
+    The page covers all files together. It is one file that loads nothing and needs no script, and has the numbers of each picture in a
+    table. The findings are those of `sbbf check`, which reads data unless --quick is given. Exit code 3: a file could not be read; the page
+    lists it.
     """
     from sbbf_tool.extensions.report.write_page import write_page
 

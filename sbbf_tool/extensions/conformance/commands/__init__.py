@@ -17,6 +17,9 @@ COMMANDS = {
 def command() -> None:
     """Make a corpus of files with Bloom filters, and test readers and writers of any language with it.
 
-    The corpus has every type, sizes at their limits, encrypted, old and damaged filters, and the answer that the format requires for
-    each value that is looked up.
+    \b
+    $ sbbf conformance make corpus
+
+    The corpus has every type, sizes at their limits, encrypted, old and damaged filters, and the answer that the format requires for each
+    value that is looked up.
     """

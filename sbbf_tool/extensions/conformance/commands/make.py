@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
     """Write the corpus to DIR, with manifest.json: files, questions and answers. DIR is empty or missing, or has a corpus.
 
+    \b
+    $ sbbf conformance make corpus
+    $ sbbf conformance make corpus --only 'types/*'
+
     The files of one version of the corpus have the same bytes on every machine.
     """
     from sbbf_tool.extensions.conformance.reports import MadeCorpus

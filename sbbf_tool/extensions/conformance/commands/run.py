@@ -46,10 +46,14 @@ class _OfTables(click.Option):
 def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], **options: Any) -> int:
     """Test a reader or writer with the corpus in DIR, or with one that is made for the run and deleted.
 
+    \b
+    $ sbbf conformance run --reader './reader {file} {column} {value}'
+    $ sbbf conformance run corpus --writer './writer {in} {out}' --only 'types/*'
+
     CMD is split into words once, and run without a shell. A reader ends with exit code 0 if the value may be stored, with 1 if it is
-    absent, which it also prints, and with 3 if it cannot say; with {questions}, a file with a JSON object per line, it prints maybe,
-    absent or cannot say for each. A writer writes the file {in} with a filter on {column} to {out}. Exit code 0: no answer is wrong;
-    1: a value is lost, or a call failed.
+    absent, which it also prints, and with 3 if it cannot say; with {questions}, a file with a JSON object per line, it prints maybe, absent
+    or cannot say for each. A writer writes the file {in} with a filter on {column} to {out}. Exit code 0: no answer is wrong; 1: a value is
+    lost, or a call failed.
     """
     from sbbf_tool.extensions.conformance.reports import ConformanceReport
     from sbbf_tool.extensions.conformance.verbs import run_conformance

@@ -8,9 +8,9 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.errors import RefusedError
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
 @click.option("--rebuild", type=click.Choice(("all",)), help="Rebuild the filters of data files that have one for the column.")
-@click.option("--force", is_flag=True, help="Also write filters whose false-positive rate is above 50 % and above twice the target.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also write filters that exclude too little. Their false-positive rate is above 50 % and above twice the target.",
+)
 @outside_option
 @dry_run_option
 @page_limit_option
@@ -35,8 +39,12 @@ if TYPE_CHECKING:
 def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
     """Add an index to the data files of a table that have none for a column, in a new snapshot. Data files stay unchanged.
 
-    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. Indexes
-    of other columns and types stay as they are. An index is stored in the manifest or in DATAFILE.index, depending on the table's
+    \b
+    $ sbbf paimon add-index orders -c customer --dry-run
+    $ sbbf paimon add-index orders -c customer:fpp=0.01
+
+    TABLE is the folder of a table on a local disk. Use the current names of columns; filters are sized as in sbbf paimon build. Indexes of
+    other columns and types stay as they are. An index is stored in the manifest or in DATAFILE.index, depending on the table's
     file-index.in-manifest-threshold. The snapshot is created atomically and only if no other commit came first; otherwise the commit is
     planned again on top of that one. Older snapshots stay unchanged. Exit code 3: a data file was skipped because it, or its index, could
     not be read. Exit code 4: a filter was left out that would exclude hardly any value.

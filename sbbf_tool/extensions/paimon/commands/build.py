@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
 from sbbf_tool.extensions.paimon.commands.options import dry_run_option
@@ -28,9 +28,13 @@ if TYPE_CHECKING:
 def command(data_file: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> None:
     """Build an index file for a Parquet, ORC or Avro data file, byte for byte as Paimon writes it.
 
-    Each filter is sized for the distinct values in the file and a false-positive rate of 0.1; items=N and fpp=P size it as Paimon's
-    options of these names do. After a column, type=TYPE states its Paimon type if neither a table nor the file determines it. Use the
-    column names of the data file. All values are verified before the index is written.
+    \b
+    $ sbbf paimon build events.parquet -c user_id
+    $ sbbf paimon build events.parquet -c user_id:fpp=0.01 -o events.index
+
+    Each filter is sized for the distinct values in the file and a false-positive rate of 0.1; items=N and fpp=P size it as Paimon's options
+    of these names do. After a column, type=TYPE states its Paimon type if neither a table nor the file determines it. Use the column names
+    of the data file. All values are verified before the index is written.
     """
     from sbbf_tool.extensions.paimon.reports import BuildReport
     from sbbf_tool.extensions.paimon.verbs.build import build_paimon_index

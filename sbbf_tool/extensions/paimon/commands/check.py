@@ -10,17 +10,16 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.findings import commands_of, count_findings, list_places
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, Run, View, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
-from sbbf_tool.cli.policy import show_rules
+from sbbf_tool.cli.policy import rule_options, show_rules
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.findings import ERROR
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport, Finding
@@ -28,21 +27,19 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("table", metavar="TABLE", required=False)
-@click.option("--select", multiple=True, metavar="RULE", help="Run only this rule, or the rules of this group (repeat for more).")
-@click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule, or the rules of this group (repeat for more).")
-@click.option("--quick", is_flag=True, help="Skip the rules that read data files.")
-@click.option("--fail-on", metavar="SEVERITY", default=ERROR, help="Fail on findings of at least this severity.  [default: error]")
-@click.option("--baseline", metavar="FILE", help="Fail only on findings that this report of an earlier check does not have.")
-@click.option("--list-rules", is_flag=True, help="List all rules and exit.")
+@rule_options
 @table_options
 @page_limit_option
 @output_options(FINDING_FORMATS)
 def command(table: str | None, baseline: str | None, list_rules: bool, outputs: Outputs, **options: Any) -> int:
     """Check the indexes of a table against rules: for correctness, format, efficiency, and columns without an index.
 
-    TABLE is the folder of a table. Findings name the data file and, as a fix, the command that resolves them; sbbf rule NAME explains a
-    rule. Exit code 0: no finding is at or above the severity of --fail-on; 1: at least one is; 2: a rule does not exist; 3: something
-    could not be read.
+    \b
+    $ sbbf paimon check orders
+    $ sbbf paimon check orders --quick --fail-on warning
+
+    TABLE is the folder of a table. Findings name the data file and, as a fix, the command that resolves them. Exit code 0: no finding is at
+    or above the severity of --fail-on; 1: at least one is; 2: a rule does not exist; 3: something could not be read.
     """
     if list_rules:
         show_rules(outputs, "paimon-check")
@@ -54,7 +51,7 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
 
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     with show_progress("checking indexes"):
-        report = reference.subtract(check_paimon(table, **options))
+        report = reference.subtract(check_paimon(table, **{name: value for name, value in options.items() if value is not None}))
     outputs.print(Run(_PaimonCheckView(), CheckReport, is_single=True), "paimon-check", report)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")

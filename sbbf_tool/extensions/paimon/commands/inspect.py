@@ -43,9 +43,13 @@ _COLUMNS = (
 def command(target: str, outputs: Outputs, **options: Any) -> int:
     """Show the indexes of the data files of a table, or those in one index file.
 
-    TABLE is the folder of a table. Each row of the output is an index: its place, size in bytes, fill ratio and, estimated from the
-    bits, the false-positive rate and the number of distinct values. Findings are listed below the table. Data files are not read. Exit
-    code 3: an index cannot be read.
+    \b
+    $ sbbf paimon inspect orders
+    $ sbbf paimon inspect orders --snapshot 1
+
+    TABLE is the folder of a table. Each row of the output is an index: its place, size in bytes, fill ratio and, estimated from the bits,
+    the false-positive rate and the number of distinct values. Findings are listed below the table. Data files are not read. Exit code 3: an
+    index cannot be read.
     """
     from sbbf_tool.extensions.paimon.reports import PaimonInspectReport
     from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon

@@ -12,7 +12,7 @@ Command = TypeVar("Command", bound=Callable[..., object])
 outside_option = click.option(
     "--allow-outside",
     is_flag=True,
-    help="Read files outside the folder of the table that its metadata refers to; by default they are skipped.",
+    help="Read files outside the folder of the table that its metadata refers to. By default they are skipped.",
 )
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
 _snapshot_option = click.option("--snapshot", type=int, metavar="N", help="Read the table at this snapshot.  [default: the latest]")

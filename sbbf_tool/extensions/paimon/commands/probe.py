@@ -56,9 +56,13 @@ def command(
 ) -> int:
     """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
 
-    COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the
-    column: 42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are
-    skipped for every value.
+    \b
+    $ sbbf paimon probe orders customer c-42
+    $ sbbf paimon probe orders customer c-42 c-43 --stats
+
+    COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the column:
+    42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are skipped for
+    every value.
     """
     from sbbf_tool.extensions.paimon.reports import PaimonProbeReport
     from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
     """Remove Bloom filters from the indexes of a table, in a new snapshot. Data files stay unchanged, and no row changes.
 
+    \b
+    $ sbbf paimon remove-index orders --dry-run
+    $ sbbf paimon remove-index orders -c customer
+
     TABLE is the folder of a table on a local disk. Use the current names of columns. Indexes of other columns and types stay as they are.
     Index files stay on disk for the older snapshots; Paimon's remove_orphan_files deletes those that no snapshot needs. Exit code 3: an
     index was skipped because it could not be read.

@@ -9,10 +9,10 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.page_limit import page_limit_option
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
@@ -42,8 +42,12 @@ _VERIFIED = "all values found"
 def command(target: str, data_file: str | None, outputs: Outputs, **options: Any) -> int:
     """Verify that an index has no false negatives: query its filters for every value of the data file.
 
-    TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name
-    refers to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
+    \b
+    $ sbbf paimon verify orders
+    $ sbbf paimon verify orders --snapshot 1
+
+    TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name refers
+    to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
     """
     from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport
     from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon

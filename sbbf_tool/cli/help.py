@@ -1,0 +1,81 @@
+"""`sbbf help`: topics of one screen, and the short help of a command."""
+
+from __future__ import annotations
+
+import click
+
+from sbbf_tool.cli.command import BRIEF, Command
+from sbbf_tool.cli.page import TextPage
+from sbbf_tool.extension import load, named
+from sbbf_tool.hints import suggest
+
+TOPICS = {
+    "exit-codes": """
+The exit codes of all commands; with several files, the highest of all files.
+
+  0    done; probe, explain: some value may be there
+  1    probe, explain: all values are absent; verify, check, repair: findings;
+       apply: the files do not have the declared filters
+  2    the request is wrong: no such column, option or setting, or a value that
+       the column cannot hold in any file
+  3    the input is wrong: missing, not Parquet, damaged; verify: the key of a
+       column is missing
+  4    refused: possible, but unsafe as requested
+  5    a write failed: disk full, input/output error
+  70   a defect of sbbf
+  130  interrupted (141: the output was closed, 143: terminated)
+
+With several files, probe and explain end with 0 if any file may hold a value,
+and with 2 or 3 only if no file has the column or one cannot be read.
+
+An error is one line on standard error: file, place, what is wrong, what to
+do. --debug adds the traceback.
+""",
+    "spark": """
+The commands that take PATHs can do their work on the executors of Spark:
+
+  sbbf verify s3://bucket/lake --master yarn
+  sbbf add-filter lake -c user_id --in-place --master 'local[4]'
+  sbbf inspect --table db.events --master sc://host:15002
+
+--master is the address of a cluster or of a Connect server; --runner spark
+takes the one that Spark's configuration names. --conf KEY=VALUE is a setting
+of Spark, such as spark.executor.instances=100. --table takes the files of a
+table in Spark's catalog instead of PATHs.
+
+Spark needs Java and the extra of this package:
+
+  pip install 'sbbf-tool[spark]'
+
+Results and exit codes are those of the local runner, which is faster on one
+machine. In Spark itself, spark.read.format("sbbf").load("lake") is a table
+with a row per filter.
+""",
+}
+
+
+@click.command(cls=Command)
+@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1)
+def command(words: tuple[str, ...]) -> None:
+    """Explain exit-codes, spark or another topic, or a command on one screen.
+
+    \b
+    $ sbbf help exit-codes
+    $ sbbf help add-filter
+    """
+    topics = {**TOPICS, **named("topics")}
+    if len(words) == 1 and words[0] in topics:
+        page, text = TextPage(), TOPICS.get(words[0]) or load(topics[words[0]])
+        for line in text.strip().split("\n"):
+            page.say(line)
+        return
+    context = click.get_current_context().find_root()
+    context.meta[BRIEF] = True
+    for word in words:
+        group = context.command
+        known = group.get_command(context, word) if isinstance(group, click.Group) else None
+        if known is None:
+            names = group.list_commands(context) if isinstance(group, click.Group) else []
+            raise click.UsageError(f"unknown topic or command {word!r}; {suggest(word, [*topics, *names])}")
+        context = known.context_class(known, info_name=word, parent=context)
+    click.echo(context.get_help())
