@@ -9,7 +9,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
@@ -33,7 +33,7 @@ class PatientOutput:
         self._stream = stream
         self.error: OSError | None = None
         self.status_line = status_line
-        self._hidden = status_line.hidden if is_terminal(stream) else _show_everything
+        self._hidden = status_line.hidden if is_terminal(stream) else lambda text: nullcontext()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
@@ -180,11 +180,6 @@ def patient_output() -> Iterator[PatientOutput]:
         errors = sys.stderr
         sys.stdout, sys.stderr = before
         errors.flush()
-
-
-def _show_everything(text: str) -> AbstractContextManager[None]:
-    """Stand for `StatusLine.hidden` on a stream that is no terminal."""
-    return nullcontext()
 
 
 def _or_nowhere(stream: TextIO | None) -> TextIO:

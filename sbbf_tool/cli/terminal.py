@@ -76,16 +76,13 @@ _current: ContextVar[Terminal | None] = ContextVar("terminal", default=None)
 
 def terminal() -> Terminal:
     """Return the settings of this run."""
-    settings = _current.get()
-    if settings is None:
-        settings = Terminal()
-        _current.set(settings)
+    return _current.get() or start_run()
+
+
+def start_run() -> Terminal:
+    """Forget the settings of an earlier run in this process, and return those of a new one."""
+    _current.set(settings := Terminal())
     return settings
-
-
-def start_run() -> None:
-    """Forget the settings of an earlier run in this process."""
-    _current.set(Terminal())
 
 
 def is_terminal(stream: TextIO | None) -> bool:
