@@ -47,7 +47,7 @@ BUDGETS = {
     "verbs": 3_460,
     "running": 1_925,
     "spark": 1_850,
-    "cli": 6_404,
+    "cli": 6_420,
     "avro": 380,
     "paimon": 5_395,
     "tables": 4_565,

@@ -107,7 +107,7 @@ def command(
     if use_advice:
         advice = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, engines, max_page_bytes)
         if advice is None:
-            render.warn("no column deserves a filter; sbbf advise reports the reasons")
+            render.warn("no column deserves a filter that it does not have; sbbf advise reports the reasons")
             return 0
         columns, rebuild, strict = advice.columns, rebuild or ("all" if advice.rebuild else None), strict and change.files.file is not None
     spec = FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes)

@@ -125,8 +125,9 @@ class _RuleTotal:
     fix: Fix | None
     """The change that resolves the first finding, of no file; None if there is none."""
     fixed: list[str] = field(default_factory=list)
-    """The files that this change is for, or the first of them."""
+    """The files that this change is for, or the first of them; files of a table are changed by its name."""
     num_fixed: int = 0
+    num_names: int = 0
     findings: int = 0
     places: _Places = field(default_factory=_Places)
     """The files with findings."""
@@ -135,9 +136,11 @@ class _RuleTotal:
 
     def add(self, file: str, findings: Sequence[Finding], fix: Fix | None) -> None:
         self.findings += len(findings)
-        if self.fix is not None and fix == self.fix:
+        if self.fix is not None and fix is not None and replace(fix, files=()) == self.fix:
             self.num_fixed += 1
-            self.fixed += [file] if len(self.fixed) < _MOST_FIXED else []
+            is_new = fix.files[0] not in self.fixed
+            self.num_names += is_new
+            self.fixed += [fix.files[0]] if is_new and len(self.fixed) < _MOST_FIXED else []
         self.places.add(file)
         for finding in findings:
             if finding.column is not None and len(self.columns) <= _MOST_COLUMNS:
@@ -145,7 +148,7 @@ class _RuleTotal:
 
     def command(self) -> tuple[str, ...]:
         """Return the command that makes the change in all files that it is for, of which a list names many; empty if there is none."""
-        if self.fix is None or self.num_fixed <= len(self.fixed):
+        if self.fix is None or self.num_names <= len(self.fixed):
             return () if self.fix is None else command_of(replace(self.fix, files=tuple(self.fixed)))
         words = command_of(self.fix)
         return (*words[:2], "--files-from", "LIST", *words[2:])
@@ -179,8 +182,8 @@ class _CheckView(View["CheckReport"]):
         for (severity, rule), findings in by_rule.items():
             self._severities[severity] += len(findings)
             fix = next(merge_fixes(findings), None)
-            fix = None if fix is None else replace(fix, files=())
-            self._rules.setdefault((severity, rule), _RuleTotal(findings[0].message, fix)).add(report.file, findings, fix)
+            of_no_file = None if fix is None else replace(fix, files=())
+            self._rules.setdefault((severity, rule), _RuleTotal(findings[0].message, of_no_file)).add(report.file, findings, fix)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             self._unchecked.setdefault(_reason_for_no_rule(report.rules), _Places()).add(report.file)
         self._locked += bool(report.locked_columns)
@@ -221,7 +224,7 @@ class _CheckView(View["CheckReport"]):
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
             if words := total.command():
-                is_whole = total.num_fixed == total.places.files == len(total.fixed)
+                is_whole = total.num_fixed == total.places.files and total.num_names == len(total.fixed)
                 files_of = "" if is_whole else f" of {format_count(total.num_fixed, 'file')}{' in LIST' if '--files-from' in words else ''}"
                 page.command(words, f"    fix{files_of}: ")
         page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())

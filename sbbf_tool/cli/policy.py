@@ -70,7 +70,8 @@ def from_options(ctx: click.Context, options: dict[str, Any], declared_by: Table
     in_file = {
         name: overrides.pop(name) for name in options if name in overrides and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
     }
-    if filters := (*(_filters_of(declared_by) if declared_by is not None else ()), *declare_filters(config)):
+    in_config = declare_filters(config)
+    if filters := (*(_filters_of(declared_by, is_required=not in_config) if declared_by is not None else ()), *in_config):
         overrides["filters"] = filters
     entries = list(_path_entries(ctx, config)) if config is not None else []
     if not entries:
@@ -87,11 +88,11 @@ def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
     return parse_specs(config.filters, config.path, place_of_filters(config.path), is_named=config.is_named)
 
 
-def _filters_of(table: Table) -> tuple[FilterSpec, ...]:
+def _filters_of(table: Table, *, is_required: bool) -> tuple[FilterSpec, ...]:
     from sbbf_tool.writers.settings import parse_settings
 
     with ErrorPlace(table.name):
-        return parse_settings(table.properties, table.column_of_property)
+        return parse_settings(table.properties, table.column_of_property, is_required=is_required)
 
 
 def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -183,7 +184,19 @@ def _split_arguments(
     ensure_column(unmark(rest[0]))
     if not any_column:
         column = unmark(rest.pop(0))
+        if rest[:1] == ["="] or (rest and rest[0].upper() == "IN"):
+            raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
+    elif _is_condition(unmark(rest[-1])):
+        raise click.UsageError(f"{unmark(rest[-1])!r} is a condition: leave out --any-column, or look for this text with --value")
     return files.of((unmark(path),)), column, (*rest, *values)
+
+
+def _is_condition(text: str) -> bool:
+    from sbbf_tool.advice.queries import parse_query
+
+    with suppress(UsageError):
+        return bool(_CONDITION.search(text) and parse_query(text).conditions)
+    return False
 
 
 def ensure_column(name: str) -> None:

@@ -45,8 +45,10 @@ def ensure_writer(name: str) -> None:
         raise UsageError(f"the settings of {name!r} are not known", hint=f"the writers are {', '.join(known)}")
 
 
-def parse_settings(properties: Mapping[str, str], column_of: Callable[[str], str] = str) -> tuple[FilterSpec, ...]:
-    """Return the filters that the properties of a table promise. Raises UsageError if they promise none for a column.
+def parse_settings(
+    properties: Mapping[str, str], column_of: Callable[[str], str] = str, *, is_required: bool = True
+) -> tuple[FilterSpec, ...]:
+    """Return the filters that the properties of a table promise. Raises UsageError if they promise none although it `is_required`.
 
     `column_of` returns the name of the column that a property of an Iceberg table names.
     """
@@ -55,7 +57,7 @@ def parse_settings(properties: Mapping[str, str], column_of: Callable[[str], str
         *parquet_java.parse_properties(properties),
         *trino.parse_properties(properties),
     )
-    if not specs:
+    if not specs and is_required:
         hint = "expected write.parquet.bloom-filter-enabled.column.COLUMN or parquet.bloom.filter.enabled#COLUMN"
         raise UsageError("the properties of the table declare no filter of a Parquet column", hint=hint)
     return specs

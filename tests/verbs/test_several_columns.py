@@ -135,6 +135,20 @@ def test_wrong_conditions(lake: None, capfd: pytest.CaptureFixture[str], text: s
     assert message in capfd.readouterr().err
 
 
+@each(
+    "words, message",
+    [
+        (["id", "=", "42"], 'write the condition in quotes: "id = 42"'),
+        (["id", "in", "(1, 2)"], 'write the condition in quotes: "id in (1, 2)"'),
+        (["id = 42", "--any-column"], "'id = 42' is a condition: leave out --any-column, or look for this text with --value"),
+    ],
+)
+def test_a_condition_that_is_none_is_no_search_for_its_text(lake: None, capfd, words: list[str], message: str) -> None:
+    assert main(["probe", "lake", *words]) == 2
+    assert message in capfd.readouterr().err
+    assert main(["probe", "lake", "--any-column", "--value", "id = 42"]) in (0, 1)
+
+
 def test_python_takes_a_condition_or_values_by_column(lake: None) -> None:
     path = "lake/day=0/a.parquet"
     by_text, by_column = (probe(path, "user", [0, 1], confirm=True, also=also) for also in ("device = 'b'", {"device": "b"}))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -215,3 +217,16 @@ def test_partition_columns_need_no_filter(lake, capsys):
     ):
         code, _, err = call(capsys, *words)
         assert (code, "partition column" in err, "no filter is needed" in err) == (2, True, True), words
+
+
+def test_the_fix_of_check_names_the_table_and_resolves_the_finding(table, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = call(capsys, "check", table, "--require", "id")
+    (fix,) = re.findall(r"fix: sbbf (.*)", out)
+    assert (code, shlex.split(fix)) == (1, ["add-filter", str(table), "-c", "id", "--in-place"])
+    Path("sbbf.toml").write_text(f'[[filters]]\npaths = "{table}"\ncolumns = ["id"]\n')
+    code, out, _ = call(capsys, "check", table, "--declared")
+    assert (code, f"fix: sbbf {fix}" in out) == (1, True), out
+    assert call(capsys, *shlex.split(fix))[0] == 0
+    assert call(capsys, "check", table, "--require", "id")[0] == 0
+    assert call(capsys, "check", table, "--declared")[0] == 0
