@@ -93,8 +93,11 @@ def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 
 def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    """Yield row groups that have values but no filter. Skip those whose encrypted metadata cannot be read: they may have one."""
-    if column.filters:
+    """Yield row groups that have values but no filter. Skip those whose encrypted metadata cannot be read: they may have one.
+
+    Of a required column, `missing-filter` finds them.
+    """
+    if column.filters and not column.is_required:
         for chunk in column.chunks:
             is_left_out = chunk.judgment is not None and chunk.judgment.is_limited
             if chunk.place is None and not chunk.meta.is_locked and chunk.values != 0 and not is_left_out:
@@ -190,7 +193,7 @@ RULES = (
         why="parquet-java, DuckDB and Trino decide for each row group, depending on whether they kept a dictionary. Older versions of "
         "ClickHouse look only at the first row group.",
         look=_only_some_row_groups,
-        fix=fixes.add,
+        fix=fixes.complete,
     ),
     _info(
         name="sorted-column",

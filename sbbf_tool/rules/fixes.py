@@ -22,12 +22,17 @@ def rebuild(column: ColumnFacts, limits: Limits) -> Fix:
     return Fix("repair", (column.changeable_name,), (column.name,), keys=column.keys_path)
 
 
-def add(column: ColumnFacts, limits: Limits) -> Fix:
+def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix:
     """Return the fix that builds a filter in every row group and rebuilds existing filters, or removes those of a BOOLEAN column."""
     if _gets_no_filter(column):
         return remove(column, limits)
     files, columns, fpp = (column.changeable_name,), (column.name,), limits.max_fpp and min(limits.max_fpp, DEFAULT_FPP)
-    return Fix("add_filters", files, columns, rebuild="all", fpp=fpp, keys=column.keys_path)
+    return Fix("add_filters", files, columns, rebuild=rebuild, fpp=fpp, keys=column.keys_path)
+
+
+def complete(column: ColumnFacts, limits: Limits) -> Fix:
+    """Return the fix that builds the missing filters, and leaves the others as they are."""
+    return add(column, limits, rebuild=None)
 
 
 def _has_drafts(column: ColumnFacts) -> bool:
