@@ -40,7 +40,7 @@ BUDGETS = {
     "reports": 900,
     "file": 3_125,
     "query_engines": 505,
-    "rules": 1_730,
+    "rules": 1_740,
     "writers": 475,
     "advice": 800,
     "editing": 890,

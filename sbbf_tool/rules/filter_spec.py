@@ -154,9 +154,14 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
                     required.add(index)
     keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
     footer = file.footer
-    needy = [
-        key for key in keys if footer.filter_place(*key) is not None or not has_no_value(footer.columns[key[1]], footer.chunk_meta(*key))
-    ]
+
+    def needs_filter(key: ChunkKey) -> bool:
+        meta = footer.chunk_meta(*key)
+        # A footer that states rows but no entry, not even nulls, contradicts itself, which is found when the pages are read.
+        is_contradictory = not meta.values and footer.num_rows(key[0])
+        return bool(is_contradictory) or footer.filter_place(*key) is not None or not has_no_value(footer.columns[key[1]], meta)
+
+    needy = list(filter(needs_filter, keys))
     sizes = {key: chosen[key[1]].size_for(file, key) for key in needy}
     judges = {index: spec.judge for index, spec in chosen.items()}
     return RequestedFilters(sizes, file.name_columns(names), judges, frozenset(required), len(keys) - len(needy))

@@ -15,6 +15,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.cli.report import interrupts_later
+from sbbf_tool.numbers import format_count
 from sbbf_tool.running.threads import map_in_order
 
 pytestmark = pytest.mark.slow
@@ -49,7 +50,7 @@ def test_every_changed_file_is_in_the_report(fixtures: Path, tmp_path: Path, job
     # The signal may hit a worker between the rename of a file and its row: the message says that files in work may be changed too.
     assert reported_names <= changed_names
     assert len(changed_names - reported_names) <= jobs
-    assert f"so far {len(reported_names)} files: {len(reported_names)} done" in errors
+    assert f"so far {format_count(len(reported_names), 'file')}: {len(reported_names)} done" in errors
     assert run(["remove-filter", str(folder), "--ours", "--in-place"]) == 0
     assert changed_files(folder, old) == set()
 
