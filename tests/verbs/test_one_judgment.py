@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 import sbbf_tool
 from sbbf_tool import FilterSpec, Limits, Policy, advise, apply, check, repair
@@ -135,8 +134,7 @@ NOT_FIXED = {"wrong-statistics", "oversized-page", "damaged-encrypted-filter"}
 """Rules of errors that no filter resolves, or only one that is built with a key."""
 
 
-@each("rule", sorted(DEFECTS.keys() - NOT_FIXED), every=6)
-@pytest.mark.parametrize("requires", [False, True])
+@each("rule, requires", [(rule, requires) for rule in sorted(DEFECTS.keys() - NOT_FIXED) for requires in (False, True)], every=9)
 def test_the_fixes_of_check_make_it_pass(tmp_path: Path, rule: str, requires: bool):
     path = tmp_path / "defect.parquet"
     DEFECTS[rule].make(path)
