@@ -8,8 +8,7 @@ from sbbf_tool.advice.sample import EVERYWHERE
 from sbbf_tool.advice.survey import Totals
 from sbbf_tool.bloom import sizing
 from sbbf_tool.numbers import format_number, format_percent
-from sbbf_tool.query_engines.use import Use, engines_of, use_of
-from sbbf_tool.query_engines.verdicts import list_warnings
+from sbbf_tool.query_engines.use import Use, list_warnings, use_of
 from sbbf_tool.reports.engines import EngineVerdict
 
 ADD, KEEP, LEFT_OUT, NO_GAIN = "add", "keep", "left out", "no gain"
@@ -148,7 +147,7 @@ def has_useful_filters(totals: Totals) -> bool:
     return totals.filters == totals.row_groups > 0 and explain_useless_filters(totals) is None
 
 
-def use_in(totals: Totals, names: tuple[str, ...]) -> Use:
+def use_by_all(totals: Totals, names: tuple[str, ...]) -> Use:
     """Return what the named engines, or all, make of filters on this column.
 
     An engine that uses no filter on the column's type in ARROW:schema is excluded only if all files agree on that type.
@@ -159,7 +158,7 @@ def use_in(totals: Totals, names: tuple[str, ...]) -> Use:
 
 def list_cautions(totals: Totals, use: Use, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return what to consider before a filter is added."""
-    cautions = list_warnings(totals.column, engines_of(names))
+    cautions = list_warnings(totals.column, names)
     if totals.dictionaries == totals.row_groups and use.dictionary_users:
         others = [verdict for verdict in use.users if verdict not in use.dictionary_users]
         reason = f"all chunks are dictionary-encoded: {_join_names(use.dictionary_users, 'use')} the dictionary"

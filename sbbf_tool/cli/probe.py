@@ -184,7 +184,7 @@ def _split_arguments(
     ensure_column(unmark(rest[0]))
     if not any_column:
         column = unmark(rest.pop(0))
-        if rest[:1] == ["="] or (rest and rest[0].upper() == "IN"):
+        if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
             raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
     elif _is_condition(unmark(rest[-1])):
         raise click.UsageError(f"{unmark(rest[-1])!r} is a condition: leave out --any-column, or look for this text with --value")

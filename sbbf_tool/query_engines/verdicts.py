@@ -21,13 +21,6 @@ from sbbf_tool.query_engines.terms import EFFECTS, HARM, PLACES, UNUSED, USED
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict
 
-_FEW = 2
-"""A type is reported as rarely used if at most this many engines use a filter on it."""
-
-
-# Nearly every engine that reads filters uses them on these types, and on none of these types is a filter harmful; a test verifies that.
-_PLAIN_TYPES = frozenset(("INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY STRING", "INT32 DATE"))
-
 
 def find_engine(name: str) -> EngineReport:
     """Find the engine by its name in upper or lower case, or by the name of a system that reads through it. Raises UsageError."""
@@ -53,7 +46,7 @@ def list_verdicts(
     bitset, whether the footer states the length of the filter, and whether it marks filters of INTERVAL as DuckDB does.
     """
     index = load_table().families.index(find_family(column))
-    place = _classify_place(column)
+    place = classify_place(column)
     refined_verdicts = []
     for report in engines or load_table().engines:
         verdict = report.verdicts[index]
@@ -63,34 +56,6 @@ def list_verdicts(
             verdict = _refine_verdict(report, verdict, place, arrow_type, bitset_bytes, has_length)
         refined_verdicts.append(verdict)
     return tuple(refined_verdicts)
-
-
-def is_plain(column: Column) -> bool:
-    """Return whether the table has no warning about filters of the column, so that it need not be read."""
-    return column.type_name in _PLAIN_TYPES and not column.max_repetition
-
-
-def list_warnings(column: Column, engines: Iterable[EngineReport] = (), *, has_interval_mark: bool = False) -> list[str]:
-    """List the warnings about a filter of `column` in these engines, or in all, the worst first; none for the common types.
-
-    Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
-    """
-    if is_plain(column):
-        return []
-    engines = tuple(engines) or load_table().engines
-    verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
-    warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    warnings += [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
-    users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
-    if len(users) <= _FEW < len(engines):
-        readers = sum(report.uses_filters for report in engines)
-        family = find_family(column)
-        # The last family holds all types without one of their own, so its name says nothing about this column.
-        name = column.type_name if family == load_table().families[-1] else family.name
-        columns = PLACES[_classify_place(column)] if column.max_repetition else name
-        subject = f"only {users[0]} uses" if len(users) == 1 else f"{' and '.join(users)} alone use" if users else "none uses"
-        warnings.append(f"of the {readers} engines that use filters, {subject} them on {columns}")
-    return warnings
 
 
 def find_family(column: Column) -> ColumnFamily:
@@ -129,7 +94,7 @@ def _count_needed_bytes(digits: int) -> int:
     return largest.bit_length() // 8 + 1
 
 
-def _classify_place(column: Column) -> str:
+def classify_place(column: Column) -> str:
     if column.max_repetition:
         return "map" if column.max_repetition == 1 and column.path[-2:] == ("key_value", "value") else "list"
     return "struct" if column.nested else "top"

@@ -10,10 +10,8 @@ from itertools import pairwise
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
-from sbbf_tool.parquet.arrow_schema import arrow_type
-from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.statistics import bounds
-from sbbf_tool.query_engines.use import Use, use_of
+from sbbf_tool.query_engines.use import harm_in, use_in
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
@@ -113,14 +111,9 @@ def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
         yield Evidence(None, f"the ranges from min to max of its {len(non_empty)} row groups do not overlap")
 
 
-def _use(column: ColumnFacts, limits: Limits) -> Use:
-    kind, has_mark = arrow_type(column.footer, column.column), has_interval_mark(column.footer, column.column)
-    return use_of(column.column, limits.engines, arrow_type=kind, has_interval_mark=has_mark)
-
-
 def _dictionary_encoded(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     encoded = [chunk for chunk in column.filters if chunk.meta.is_dictionary_encoded]
-    if encoded and (users := (use := _use(column, limits)).users) and users == use.dictionary_users:
+    if encoded and (use := use_in(column.footer, column.column, limits.engines)).users and use.users == use.dictionary_users:
         yield from (Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded)
 
 
@@ -130,7 +123,7 @@ def _remove_unless_required(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 def _harmful(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     is_judged = column.filters and column.column.physical != "BOOLEAN"  # which has a rule of its own
-    if is_judged and (harm := _use(column, limits).harm) is not None:
+    if is_judged and (harm := harm_in(column.footer, column.column, limits.engines)) is not None:
         yield Evidence(None, harm)
 
 

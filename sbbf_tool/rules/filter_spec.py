@@ -26,8 +26,7 @@ from sbbf_tool.file.partitions import Predicate, parse_predicate
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio, parse_size
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.literals import is_null_typed
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -36,6 +35,7 @@ from sbbf_tool.storage.places import is_url, local_path
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
+    from sbbf_tool.parquet.footer import Footer
 
 Judge = Literal["existence", "fpp", "size"]
 
@@ -154,22 +154,20 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
                     required.add(index)
     keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
     footer = file.footer
-
-    def needs_filter(key: ChunkKey) -> bool:
-        meta = footer.chunk_meta(*key)
-        # A footer that states rows but no entry, not even nulls, contradicts itself, which is found when the pages are read.
-        is_contradictory = not meta.values and footer.num_rows(key[0])
-        return bool(is_contradictory) or footer.filter_place(*key) is not None or not has_no_value(footer.columns[key[1]], meta)
-
-    needy = list(filter(needs_filter, keys))
+    needy = [key for key in keys if footer.filter_place(*key) is not None or not has_no_value(footer, *key)]
     sizes = {key: chosen[key[1]].size_for(file, key) for key in needy}
     judges = {index: spec.judge for index, spec in chosen.items()}
     return RequestedFilters(sizes, file.name_columns(names), judges, frozenset(required), len(keys) - len(needy))
 
 
-def has_no_value(column: Column, meta: ChunkMeta) -> bool:
-    """Return whether the footer shows that a chunk has no value, but at most nulls."""
-    return meta.has_only_nulls or (is_null_typed(column) and not meta.non_null_values)
+def has_no_value(footer: Footer, row_group: int, column: int) -> bool:
+    """Return whether the footer shows that a chunk has no value, but at most nulls.
+
+    A footer with rows but no entry, not even nulls, contradicts itself, and shows nothing.
+    """
+    meta = footer.chunk_meta(row_group, column)
+    is_null = meta.has_only_nulls or (is_null_typed(footer.columns[column]) and not meta.non_null_values)
+    return is_null and (bool(meta.values) or not footer.num_rows(row_group))
 
 
 @cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.rules.facts import ColumnFacts
@@ -30,9 +32,8 @@ def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix
     return Fix("add_filters", files, columns, rebuild=rebuild, fpp=fpp, keys=column.keys_path)
 
 
-def complete(column: ColumnFacts, limits: Limits) -> Fix:
-    """Return the fix that builds the missing filters, and leaves the others as they are."""
-    return add(column, limits, rebuild=None)
+complete = partial(add, rebuild=None)
+"""Return the fix that builds the missing filters, and leaves the others as they are."""
 
 
 def _has_drafts(column: ColumnFacts) -> bool:

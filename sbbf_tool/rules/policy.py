@@ -21,7 +21,7 @@ MISSING_FILTER, DEVIATING_FILTER = "missing-filter", "deviating-filter"
 def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if column.is_required:
         for chunk in column.chunks:
-            if chunk.place is None and not has_no_value(column.column, chunk.meta):
+            if chunk.place is None and not has_no_value(column.footer, chunk.row_group, column.column.index):
                 yield Evidence(chunk.row_group, _why_missing(chunk))
 
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix, suggest
-from sbbf_tool.query_engines.use import ensure_engines
+from sbbf_tool.query_engines.use import as_engines
 from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts
@@ -35,8 +34,7 @@ class Limits:
     """The query engines, or their releases, that read the files; all if empty. Rules of efficiency alone depend on them."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "engines", as_names(self.engines, "engine"))
-        ensure_engines(self.engines)
+        object.__setattr__(self, "engines", as_engines(self.engines))
         object.__setattr__(self, "filters", (self.filters,) if isinstance(self.filters, FilterSpec) else tuple(self.filters))
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)

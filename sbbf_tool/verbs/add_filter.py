@@ -31,7 +31,7 @@ from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.query_engines.use import harm_of, warnings_of
+from sbbf_tool.query_engines.use import as_engines, harm_in, list_warnings
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
@@ -139,7 +139,7 @@ class AddFilter(ChangingVerb[AddReport]):
     report = AddReport
     spec: FilterSpec = opt("Columns, rate and sizes", convert=_as_spec)
     rebuild: Rebuild | None = opt("Rebuild existing filters: those that could be better, or all", default=None)
-    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=partial(as_names, kind="engine"))
+    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=as_engines)
 
     def ensure_valid(self) -> None:
         ensure_rebuild(self.rebuild)
@@ -183,7 +183,7 @@ class AddFilter(ChangingVerb[AddReport]):
             data_bytes_read=change.data_bytes_read,
             cross_checked=change.cross_checked,
             not_cross_checked=change.not_cross_checked,
-            harms=tuple(_engine_warnings(file, chunks, self.engine_names, harms=True)),
+            harms=tuple(_harms(file, chunks, self.engine_names)),
             saturated_filters=tuple(change.saturated_filters),
             planned_filters=len(chunks) if change.edit.dry_run else 0,
             planned_bytes=most_bytes(file, chunks) if change.edit.dry_run else 0,
@@ -285,11 +285,15 @@ def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]
             yield f"column {file.footer.columns[index].name}: {doubt}; readers may refuse the column, and `probe` cannot look up its values"
 
 
-def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str], *, harms: bool = False) -> Iterator[str]:
-    """Yield the warnings about engines; with `harms`, only the harm for which the column should have no filter."""
+def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str]) -> Iterator[str]:
     for index in sorted({column for _, column in keys}):
         column = file.footer.columns[index]
-        mark = has_interval_mark(file.footer, column)
-        harm = harm_of(column, engines, has_interval_mark=mark)
-        for warning in ([harm] if harm else []) if harms else warnings_of(column, engines, has_interval_mark=mark):
+        for warning in list_warnings(column, engines, has_interval_mark=has_interval_mark(file.footer, column)):
             yield f"column {column.name}: {warning}"
+
+
+def _harms(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str]) -> Iterator[str]:
+    for index in sorted({column for _, column in keys}):
+        column = file.footer.columns[index]
+        if (harm := harm_in(file.footer, column, engines)) is not None:
+            yield f"column {column.name}: {harm}"

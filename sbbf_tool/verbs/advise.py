@@ -11,7 +11,6 @@ import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -30,9 +29,9 @@ from sbbf_tool.advice.verdicts import (
     explain_useless_filters,
     judge_with_data,
     list_cautions,
-    use_in,
+    use_by_all,
 )
-from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.display import redact
 from sbbf_tool.encryption.keys import Keys
@@ -40,7 +39,7 @@ from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
-from sbbf_tool.query_engines.use import ensure_engines
+from sbbf_tool.query_engines.use import as_engines
 from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import FileIn, name_of
@@ -179,13 +178,12 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     report = PickledSurvey
     queries: Iterable[str | Query] = opt("The expected queries", default=(), convert=_as_queries)
     fpp: float = opt("Target false-positive rate", default=DEFAULT_FPP)
-    engine_names: Iterable[str] = opt("The query engines that read the files", default=(), convert=partial(as_names, kind="engine"))
+    engine_names: Iterable[str] = opt("The query engines that read the files", default=(), convert=as_engines)
     all_types: bool = opt("Also recommend columns whose type is seldom queried by equality", default=False)
     emit: str | None = opt("The writer whose settings the report has", default=None)
 
     def ensure_valid(self) -> None:
         sizing.ensure_fpp(self.fpp)
-        ensure_engines(self.engine_names)
         if self.emit is not None:
             ensure_writer(self.emit)
 
@@ -196,7 +194,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         fpp, queries, engines, keys = self.fpp, _as_queries(self.queries), tuple(self.engine_names), Keys.of(files.given.keys)
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
         totals_by_column = summary.totals
-        uses = {key: use_in(totals, engines) for key, totals in totals_by_column.items()}
+        uses = {key: use_by_all(totals, engines) for key, totals in totals_by_column.items()}
         reasons = {key: summary.judge(totals, uses[key]) for key, totals in totals_by_column.items()}
         undecided = [key for key, reason in reasons.items() if reason is None and not (queries or self.all_types)]
         left_out = {key: reason for key in undecided if (reason := explain_rarity(totals_by_column[key])) is not None}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
 
-from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
@@ -34,7 +33,7 @@ from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
-from sbbf_tool.query_engines.use import engines_of
+from sbbf_tool.query_engines.use import as_engines, engines_of
 from sbbf_tool.query_engines.verdicts import list_verdicts
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -151,7 +150,7 @@ class Explain(ReadingVerb[ExplainReport]):
     report = ExplainReport
     column: str = opt("The column of the query", convert=as_name)
     values: object = opt("The value of the query, or several", convert=values_of)
-    engine_names: Iterable[str] = opt("Only these engines", default=(), convert=partial(as_names, kind="engine"))
+    engine_names: Iterable[str] = opt("Only these engines", default=(), convert=as_engines)
 
     def needs(self) -> Needs:
         return Needs(columns=(self.column,), values=self.values)
@@ -161,7 +160,7 @@ class Explain(ReadingVerb[ExplainReport]):
         assert isinstance(values, Sequence)
         if not values:
             raise UsageError("no value to query")
-        engines = engines_of(self.engine_names)
+        engines = engines_of(tuple(self.engine_names))
         try:
             with file.locate_errors():
                 question = question_of(find_column(file.footer.columns, column), values, is_strict=strict)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -19,7 +18,7 @@ from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
-from sbbf_tool.query_engines.use import warnings_of
+from sbbf_tool.query_engines.use import as_engines, list_warnings
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
@@ -142,7 +141,7 @@ class Inspect(ReadingVerb[InspectReport]):
     all_chunks: bool = opt("Also column chunks without a filter", default=False)
     bitsets: bool = opt("Read the bits of filters, not only their headers", default=True)
     search: bool = opt("Search for unreferenced bytes", default=True)
-    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=partial(as_names, kind="engine"))
+    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=as_engines)
 
     def needs(self) -> Needs:
         return Needs(columns=tuple(self.columns))
@@ -318,7 +317,7 @@ def _engine_notes(file: ParquetFile, columns: Sequence[Column], rows: Sequence[F
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
         mark = has_interval_mark(file.footer, column)
-        if column.name in filtered and (warnings := warnings_of(column, engines, has_interval_mark=mark)):
+        if column.name in filtered and (warnings := list_warnings(column, engines, has_interval_mark=mark)):
             yield f"column {column.name}: {'; '.join(warnings)}"
 
 

@@ -147,6 +147,8 @@ def test_a_condition_that_is_none_is_no_search_for_its_text(lake: None, capfd, w
     assert main(["probe", "lake", *words]) == 2
     assert message in capfd.readouterr().err
     assert main(["probe", "lake", "--any-column", "--value", "id = 42"]) in (0, 1)
+    # These are values.
+    assert main(["probe", "lake", "device", "IN", "DE"]) == main(["probe", "lake", "device", "="]) == 1
 
 
 def test_python_takes_a_condition_or_values_by_column(lake: None) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 
 from sbbf_tool.advice.queries import Query
-from sbbf_tool.arguments import as_names
 from sbbf_tool.extensions.report.contents import FileContents, QuerySteps
 from sbbf_tool.extensions.report.file_contents import describe_contents
 from sbbf_tool.extensions.report.query_steps import combine_steps
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.query_engines.use import as_engines
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.verbs.check import Check
@@ -28,7 +27,7 @@ class Gather(ReadingVerb[FileContents]):
     queries: Iterable[Query] = opt("The queries to explain", default=(), convert=tuple)
     detailed: bool = opt("Read what only the page of one file shows", default=True)
     quick: bool = opt("Leave out rules that read data", default=False)
-    engine_names: Iterable[str] = opt("The query engines that read the files", default=(), convert=partial(as_names, kind="engine"))
+    engine_names: Iterable[str] = opt("The query engines that read the files", default=(), convert=as_engines)
 
     def needs(self) -> Needs:
         columns = dict.fromkeys(condition.column for query in self.queries for condition in query.conditions)
