@@ -43,7 +43,7 @@ _OPTIONS = (
     click.option(
         "--declared",
         is_flag=True,
-        help="Check only that declared filters exist. The properties of a table and the configuration file declare them.",
+        help="Check only declared filters. The properties of a table and the configuration file declare them.",
     ),
     click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
     click.option("--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."),
