@@ -1,6 +1,6 @@
 """Files on a local file system: ranged reads, and the one function of the package that replaces a user's file.
 
-`replace` writes a temporary file beside the target, verifies it, and only then renames it over the target. At every moment the target is
+`replace` writes a temporary file beside the target, verifies it, and only then exchanges the names of both. At every moment the target is
 either the complete old file or the complete new one. A killed process leaves a temporary file, which the next command on the same target
 removes.
 """
