@@ -30,7 +30,6 @@ from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_re
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
-from sbbf_tool.file.distinct import count_distinct
 from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
 from sbbf_tool.file.page_limit import PageLimit
@@ -258,6 +257,8 @@ class OpenEdit:
     def ensure_useful(self) -> None:
         """Raise RefusedError if filters are left out and there is no other filter to write."""
         if self.saturated_filters and not self.filters:
+            from sbbf_tool.file.distinct import count_distinct  # with numpy, which most changes do not need
+
             # A filter was built from values that say how large it should be.
             keys, file = self._prebuilt.filters, self.file
             key = max(keys, key=lambda each: file.footer.chunk_meta(*each).most_values, default=None)

@@ -11,7 +11,7 @@ from sbbf_tool.file.bitmaps import build_bitmap
 from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Candidates, Question
-from sbbf_tool.parquet import equals, literals
+from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY
 from sbbf_tool.reports.probe import NO_FILTER
@@ -55,7 +55,7 @@ def by_filter(file: ParquetFile, row_group: int, question: Question, candidates:
     if reason:
         return BulkAnswer(answer=CANNOT_SAY, reason=reason)
     non_null_values = file.footer.chunk_meta(row_group, question.column.index).non_null_values
-    if literals.is_null_typed(question.column) and not non_null_values:
+    if question.column.is_null_typed and not non_null_values:
         return BulkAnswer()
     if stored is None:
         return BulkAnswer(answer=NO_FILTER)

@@ -68,6 +68,11 @@ class Column:
         return len(self.path) > 1
 
     @property
+    def is_null_typed(self) -> bool:
+        """Whether the column has no type since all its values are null, as pandas writes a batch of None."""
+        return self.logical is not None and self.logical.kind == "UNKNOWN"
+
+    @property
     def type_name(self) -> str:
         """Name of the type, such as `INT64`, `FIXED_LEN_BYTE_ARRAY(16) UUID`, `INT32 DECIMAL(9,2)`.
 

@@ -84,11 +84,6 @@ def parse(column: Column, text: str | None) -> Literal:
         ) from None
 
 
-def is_null_typed(column: Column) -> bool:
-    """Return whether the column has no type since all its values are null, as pandas writes a batch of None."""
-    return column.logical is not None and column.logical.kind == "UNKNOWN"
-
-
 def parse_object(column: Column, value: object) -> Literal:
     """Convert a Python value to a value of `column`; see `parse`.
 

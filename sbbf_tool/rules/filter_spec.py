@@ -27,7 +27,6 @@ from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio, parse_size
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.parquet.literals import is_null_typed
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.globs import literal_base, matches_any
@@ -166,7 +165,7 @@ def has_no_value(footer: Footer, row_group: int, column: int) -> bool:
     A footer with rows but no entry, not even nulls, contradicts itself, and shows nothing.
     """
     meta = footer.chunk_meta(row_group, column)
-    is_null = meta.has_only_nulls or (is_null_typed(footer.columns[column]) and not meta.non_null_values)
+    is_null = meta.has_only_nulls or (footer.columns[column].is_null_typed and not meta.non_null_values)
     return is_null and (bool(meta.values) or not footer.num_rows(row_group))
 
 
