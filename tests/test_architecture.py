@@ -446,6 +446,11 @@ def test_inspect_and_probe_do_not_load_pyarrow(fixtures):
         assert not loaded & {"pyarrow", "pyspark", "rich", "pandas", "difflib", "shutil"}
 
 
+def test_add_filter_loads_numpy_only_for_values_that_must_be_decoded(fixtures, tmp_path):
+    arguments = ["add-filter", str(fixtures / "events.parquet"), "-c", "user_id", "-o", str(tmp_path / "filtered.parquet")]
+    assert not loaded_after(f"from sbbf_tool.cli import run; assert run({arguments!r}) == 0") & {"numpy", "pyarrow", "pandas"}
+
+
 def test_the_public_names_are_there():
     import sbbf_tool
 
