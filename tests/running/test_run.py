@@ -105,7 +105,7 @@ def test_a_verb_is_a_value():
     verb = Probe("id", [7], "draft1-raw")
     assert verb == Probe(column="id", values=[7], dialect="draft1-raw") == pickle.loads(pickle.dumps(verb)) == copy.copy(verb)
     assert verb != Probe("id", [8], "draft1-raw")
-    assert verb != Explain("id", [7], "draft1-raw")
+    assert verb != Explain("id", [7], "duckdb")
     assert repr(verb) == "Probe(column='id', values=(7,), dialect='draft1-raw')"
     assert hash(Verify("id")) == hash(Verify(["id"]))
     assert str(inspect.signature(Verify)) == "(columns: 'Iterable[str]' = ())"
