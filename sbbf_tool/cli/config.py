@@ -48,11 +48,11 @@ class Level(NamedTuple):
 
 
 def read_config(path: str, command: Sequence[Level]) -> Config:
-    """Read the settings of a command from the file that --config names. Raises UsageError, also if there are none."""
+    """Read the settings of a command from the file that --config names. Raises UsageError, also if it has none for any command."""
     text, _ = _read(path, is_named=True)
-    config = _config(path, text, command, whole=os.path.basename(path) == _OWN_NAME)
+    config = _config(path, text, command, is_named=True)
     if config is None:
-        raise UsageError(f"the file has no table {_place(path, command)}", file=path)
+        raise UsageError(f"the file has no table {_place(path, command)}, nor one of another command", file=path)
     return config
 
 
@@ -68,7 +68,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
             text, status = _read(path, is_named=False)
             if os.path.basename(path) == _PROJECT and (b"sbbf" not in text or "sbbf" not in _parse(path, text).get("tool", {})):
                 continue
-            config = _config(path, text, command, whole=True)
+            config = _config(path, text, command, is_named=False)
         except UsageError as error:
             raise UsageError(
                 error.message, file=path, place=error.place, hint=f"{error.hint}; {_IGNORE}" if error.hint else _IGNORE
@@ -133,28 +133,32 @@ def _parse(path: str, text: bytes) -> dict[str, Any]:
         raise UsageError(f"not TOML: {error}", file=path) from None
 
 
-def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = False) -> Config | None:
-    """Return the settings of a command; None if the file has no table for it. `whole` states that the file is for sbbf alone."""
+def _config(path: str, text: bytes, command: Sequence[Level], *, is_named: bool) -> Config | None:
+    """Return the settings of a command; None if the file has none for it or, if --config names the file, for any command."""
     table: Any = _parse(path, text)
     prefix: tuple[str, ...] = ()
+    whole = not is_named or os.path.basename(path) == _OWN_NAME  # the file is for sbbf alone
     filters: object = None
     own: dict[str, Any] = {}
     if os.path.basename(path) == _PROJECT:
         prefix, whole = ("tool", "sbbf"), True
         tool = table.get("tool", {})
         table = tool.get("sbbf", {}) if isinstance(tool, dict) else {}
+    is_known = False
     for at, level in enumerate(command):
         place = f"[{'.'.join((*prefix, *(above.name for above in command[:at])))}]"
         if not isinstance(table, dict):
-            return None
+            break
+        names = level.names() if at else [*level.names(), FILTERS, ENGINES]
+        is_known |= at == 0 and not table.keys().isdisjoint(names)
         if whole or at:
-            ensure_among(table, level.names() if at else [*level.names(), FILTERS, ENGINES], path, "" if place == "[]" else place)
+            ensure_among(table, names, path, "" if place == "[]" else place)
         if at == 0 and level.name in _TAKE_FILTERS:
             filters = table.get(FILTERS)
         if at == 0 and level.name in _TAKE_ENGINES and ENGINES in table:
             own = {ENGINES: table[ENGINES]}
         table = table.get(level.name)
-    if table is None and (own or filters is not None):
+    if table is None and (own or filters is not None or (is_named and is_known)):
         table = {}
     return Config(path, _place(path, command), own | table, filters=filters) if isinstance(table, dict) else None
 

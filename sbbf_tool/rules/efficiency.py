@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
-from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom import sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.statistics import bounds
@@ -39,24 +39,26 @@ def _saturated(chunk: ChunkFacts) -> str | None:
     return f"estimated fpp {format_percent(chunk.bits.fpp)}"
 
 
-def _nearly_empty(chunk: ChunkFacts) -> str | None:
-    """Return evidence of a filter far larger than its values need: at a quarter of its size it would still keep the usual FPP."""
-    num_bytes = _sufficient_bytes(chunk)
-    if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None or _is_as_declared(chunk):
-        return None
-    size = chunk.stored.header.num_bytes
-    if size < _MUCH_SMALLER * num_bytes:
-        return None
-    return f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct values; {num_bytes:,} suffice"
+def _nearly_empty(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    """Yield evidence of filters far larger than their values need: at a quarter of their size they would still keep the target FPP."""
+    fpp = fixes.target_fpp(column, limits)
+    for chunk in column.filters:
+        num_bytes = _sufficient_bytes(chunk, fpp)
+        if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None or _is_as_declared(chunk):
+            continue
+        size = chunk.stored.header.num_bytes
+        if size >= _MUCH_SMALLER * num_bytes:
+            fact = f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct values; {num_bytes:,} suffice"
+            yield Evidence(chunk.row_group, fact)
 
 
-def _sufficient_bytes(chunk: ChunkFacts) -> int | None:
-    """Return the bytes that the distinct values need at the usual FPP; None if the bits do not show the number of distinct values."""
+def _sufficient_bytes(chunk: ChunkFacts, fpp: float) -> int | None:
+    """Return the bytes that the distinct values need at this FPP; None if the bits do not show the number of distinct values."""
     if chunk.bits is None or chunk.bits.ndv is None:
         return None
     is_defective = chunk.bits.empty and chunk.values != 0
     shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
-    return None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), DEFAULT_FPP)
+    return None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), fpp)
 
 
 def _share(chunk: ChunkFacts) -> float:
@@ -82,9 +84,10 @@ def _is_as_declared(chunk: ChunkFacts) -> bool:
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks the filters; None if they would still be large: small data is not a defect."""
+    fpp = fixes.target_fpp(column, limits) / 4  # that of a fold may be above the expected one
     is_solved = all(
         _share(chunk) <= LARGE_SHARE
-        or (not _is_as_declared(chunk) and (_sufficient_bytes(chunk) or math.inf) + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes)
+        or (not _is_as_declared(chunk) and (_sufficient_bytes(chunk, fpp) or math.inf) + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes)
         for chunk in column.filters
     )
     return fixes.shrink(column, limits) if is_solved else None
@@ -115,10 +118,6 @@ def _dictionary_encoded(column: ColumnFacts, limits: Limits) -> Iterator[Evidenc
     encoded = [chunk for chunk in column.filters if chunk.meta.is_dictionary_encoded]
     if encoded and (use := use_in(column.footer, column.column, limits.engines)).users and use.users == use.dictionary_users:
         yield from (Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded)
-
-
-def _remove_unless_required(column: ColumnFacts, limits: Limits) -> Fix | None:
-    return None if any(chunk.target is not None for chunk in column.chunks) else fixes.remove(column, limits)
 
 
 def _harmful(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -159,7 +158,7 @@ RULES = (
         message="The filter is far larger than its values need: at a quarter of its size the false-positive rate would still be at most "
         "1 %.",
         why="The writer expected too many distinct values. By default, parquet-java writes 1 MiB and pyarrow expects a million values.",
-        look=at_each_filter(_nearly_empty),
+        look=_nearly_empty,
         fix=fixes.shrink,
     ),
     _info(
@@ -210,7 +209,7 @@ RULES = (
         why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 does for FLOAT16. The rule applies to the "
         "engines that `engines` names or, without it, where filters on this type harm as many engines as they help.",
         look=_harmful,
-        fix=_remove_unless_required,
+        fix=fixes.remove,
     ),
     _info(
         name="unreferenced-bytes",
