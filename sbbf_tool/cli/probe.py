@@ -210,8 +210,8 @@ def _is_path(name: str) -> bool:
 
 
 def say_without_column(files: int) -> str:
-    """Return the end of the last line that counts the files of a table without the column; empty if there are none."""
-    return f"; {format_count(files, 'file')} without the column" if files else ""
+    """Return the end of the last line that says of how many of its files the column is not one; empty if there are none."""
+    return f" ({files:,} of the files {'lacks' if files == 1 else 'lack'} the column)" if files else ""
 
 
 def choose_exit_code(codes: set[int], warnings: Iterable[str], *, is_empty_table: bool) -> int:
