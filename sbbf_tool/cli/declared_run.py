@@ -52,6 +52,10 @@ class DeclaredRun(Files):
     def file(self) -> None:
         """No file: the output is about all declared files together."""
 
+    @property
+    def roots(self) -> list[str]:
+        return [root for part in self._work for root in part.roots]
+
     def rows(self, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Yield the row of each file, from its own work."""
         for part, own in self._work.items():

@@ -120,7 +120,7 @@ def _split_arguments(
     if condition is not None:
         files, ((column, sought_values), *others) = condition
         if others:
-            raise click.UsageError("explain takes a condition on one column")
+            raise click.UsageError("explain takes a condition on one column; probe takes several")
         return files, column, sought_values
     arguments = [unmark(argument) for argument in files.arguments]
     sought: list[str | None] = [*map(unmark, values), *([None] if ask_null else [])]

@@ -211,6 +211,11 @@ class Files:
         return find_table(self.arguments[0]) if len(self.arguments) == 1 else None
 
     @property
+    def roots(self) -> list[str]:
+        """The folders of tables, relative to which people read the names of their files, with a slash at the end."""
+        return [] if self.selection.table is None else [f"{self.selection.table.location}/"]
+
+    @property
     def is_empty_table(self) -> bool:
         """Whether the PATH is a table that has no file at all."""
         return self.table is not None and self.where is None and not self.selection.live_files()

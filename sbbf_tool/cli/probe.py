@@ -271,6 +271,7 @@ class _ProbeView(View["ProbeReport"]):
         self._files = files
         self._end_of_name = end_of_name
         """What ends each name, if only names are printed."""
+        self.has_full_names = end_of_name is not None
         self._values_with_hits: set[str] = set()
         self._warnings: dict[str, None] = {}
         self._unfit: dict[str, UnfitValue] | None = None

@@ -54,7 +54,7 @@ class _Outcomes:
         """Number of files whose outcome the state has."""
         self._has_state = False
         self._warnings: Counter[str] = Counter()
-        self._names_each, self._refusals = names_each, Counter[str]()
+        self._names_each, self._refusals = names_each, Counter[tuple[str, str]]()
         self._words = {
             OK: done,
             _NOTHING_TO_DO: nothing_to_do,
@@ -100,21 +100,22 @@ class _Outcomes:
             if len(self._warnings) < _MOST_IN_MEMORY or warning in self._warnings:
                 self._warnings[warning] += 1
 
-    def refuse(self, path: str, reason: str) -> None:
-        """Print why a file was refused, once for all files with the same reason, such as those of one table."""
-        if reason not in self._refusals:
-            complain(f"sbbf: {path}: {reason}")
-        if not self._names_each and (reason in self._refusals or len(self._refusals) < _MOST_IN_MEMORY):
-            self._refusals[reason] += 1
+    def refuse(self, path: str, reason: str, kind: str = "error") -> None:
+        """Print why a file was refused or skipped, once for all files with the same reason, such as those of one table."""
+        refusal = kind, reason
+        if refusal not in self._refusals:
+            complain(f"sbbf: {path}: {reason}", kind=kind)
+        if not self._names_each and (refusal in self._refusals or len(self._refusals) < _MOST_IN_MEMORY):
+            self._refusals[refusal] += 1
 
     def say_again(self) -> None:
         """Print how many more files have the same warning, or were refused for the same reason."""
         for warning, files in self._warnings.items():
             if files > 1 and not terminal().quiet:
                 complain(f"sbbf: {format_count(files - 1, 'more file')}: {warning}", kind="warning")
-        for reason, files in self._refusals.items():
+        for (kind, reason), files in self._refusals.items():
             if files > 1:
-                complain(f"sbbf: {format_count(files - 1, 'more file')}: {reason}")
+                complain(f"sbbf: {format_count(files - 1, 'more file')}: {reason}", kind=kind)
 
     def note_state(self, files: Files) -> None:
         """Count the files that were not opened, and print what of the state could not be read."""
@@ -149,12 +150,14 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
     named_columns, code = NamedColumns(columns), 0
     error: BaseException | None = None
     last_path: str | None = None
+    roots = () if is_single or view.has_full_names else tuple(map(redact, files.roots))
     run = Run(view, view.row or work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
     with outputs.open(run) as sinks, limit_complaints(files.most_files):
 
         def take(raw_row: Row[Any]) -> None:
             nonlocal error, last_path
             row = _prepare(raw_row, view)
+            shown = _shorten(row, roots) if roots else row
             outcomes.add(raw_row)
             outcomes.unchanged += row.is_unchanged
             named_columns.add(row)
@@ -164,11 +167,11 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
                 error = None
             if error is None:
                 before = Counter(view.total) if view.commits is not None else view.total
-                code_of_row = _count(row, view, outcomes, work, is_single=is_single)
+                code_of_row = _count(shown, view, outcomes, work, is_single=is_single)
                 codes.update({code_of_row} if row.reason != VANISHED else ())
                 if view.commits is not None:
                     view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
-            item = Item(view.schema, row.report, row)
+            item = Item(view.schema, row.report, row, shown=shown.report)
             for output in sinks:
                 output.add(item)
             last_path = raw_row.path
@@ -295,6 +298,15 @@ def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
     return replace(row, path=path, report=prepared_report)
 
 
+def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
+    """Return the row of a file of a table with names relative to the root of the table."""
+    root = next(filter(row.path.startswith, roots), "")
+    report: Any = row.report
+    if report is not None:
+        report = replace(report, **{name: getattr(report, name).removeprefix(root) for name in ("file", "output") if hasattr(report, name)})
+    return replace(row, path=row.path.removeprefix(root), report=report)
+
+
 def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any], *, is_single: bool) -> int:
     """Count a row, print its warnings and its error, and return its exit code."""
     report = row.report
@@ -302,8 +314,8 @@ def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any],
         view.undo.add(row)
     # Other commands show the warnings of a report in their output.
     outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
-    if view.commits is not None and row.status == SKIPPED and report is None:
-        render.note(f"sbbf: {row.path}: skipped: {row.reason or ''}")
+    if view.commits is not None and row.status == SKIPPED and report is None and not (_has_nothing_to_do(row) or terminal().quiet):
+        outcomes.refuse(row.path, f"skipped: {row.reason or ''}", "note")
     if row.reason in NOT_QUERIED:
         outcomes.warn(row.path, (row.reason,))
     if row.status == REFUSED:

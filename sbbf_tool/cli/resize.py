@@ -64,6 +64,7 @@ def command(change: ChangeOptions, columns: tuple[str, ...], fpp: float | None, 
 class _ResizeView(View["ResizeReport"]):
     schema = "resize"
     not_undone = "no command restores the old filters; sbbf add-filter --rebuild all builds new ones from the data"
+    skipped = "had no filter to resize"
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
     _all_bytes = 0
     """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry run."""
@@ -97,7 +98,7 @@ class _ResizeView(View["ResizeReport"]):
         filters, old, new = (self.total[name] for name in self.sums)
         if self._all_bytes:
             page.say(f"all filters take {page.bytes(self._all_bytes)}; resized, they would take {page.bytes(self._all_bytes - old + new)}")
-        page.say(f"{files}; {format_count(filters, 'filter')}: bitsets of {page.bytes(old)} -> {page.bytes(new)}")
+        page.say(f"{files}; {format_count(filters, 'filter')}: bitsets of {page.bytes(old)} -> {page.bytes(new)}" if filters else files)
 
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:

@@ -46,10 +46,14 @@ _MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: 
 class Item:
     """One report on its way to the outputs: that of a file, or the only one of a command."""
 
-    def __init__(self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None, shown: Any = None
+    ) -> None:
         self.schema = schema
         self.report = report
         self.row = row
+        self.shown = report if shown is None else shown
+        """The report for people, with names relative to the root of a table."""
         if document is not None:
             self.document = document
 
@@ -75,6 +79,8 @@ class View(ABC, Generic[Report]):
     """Word for files with nothing to do."""
     lists_answers = False
     """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
+    has_full_names = False
+    """Whether names of files are for programs."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""

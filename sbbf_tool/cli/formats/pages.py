@@ -35,11 +35,11 @@ class PageOutput:
         if item.report is None:
             return
         if self._run.is_single:
-            self._run.view.show(self._page, item.report)
+            self._run.view.show(self._page, item.shown)
             return
         page = self._page if self._has_room() else NoPage()
         lines = page.lines
-        self._run.view.show_line(page, item.report)
+        self._run.view.show_line(page, item.shown)
         if page.lines > lines:
             self._files += 1
             self._more_files += page is not self._page
