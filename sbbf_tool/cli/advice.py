@@ -17,6 +17,7 @@ from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Headi
 from sbbf_tool.numbers import format_count, format_number, format_percent
 
 if TYPE_CHECKING:
+    from sbbf_tool.cli.files import Files
     from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice, QueryAdvice
 
 _COLUMNS = (
@@ -60,16 +61,16 @@ def ensure_text(outputs: Outputs) -> None:
         raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
 
 
-def show_report(report: AdviceReport, where: str | None, outputs: Outputs) -> int:
+def show_report(report: AdviceReport, files: Files, outputs: Outputs) -> int:
     """Print the report and return the exit code."""
     from sbbf_tool.verbs.advise import AdviceReport
 
     document = render.document("advise", report)
     command: tuple[str, ...] = ()
     if report.fix is not None:
-        command = (*command_of(report.fix), *(() if where is None else ("--where", where)))
+        command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
         document["fix"]["command"] = command
-    outputs.print(Run(_AdviceView(command), AdviceReport, is_single=True), "advise", report, document)
+    outputs.print(Run(_AdviceView(command, files.why_unchangeable), AdviceReport, is_single=True), "advise", report, document)
     for reason in report.unreadable:
         complain(f"sbbf: {reason}")
     stop_if_unread()
@@ -79,10 +80,10 @@ def show_report(report: AdviceReport, where: str | None, outputs: Outputs) -> in
 class _AdviceView(View["AdviceReport"]):
     schema = "advise"
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(self, command: tuple[str, ...], refusal: str | None) -> None:
         super().__init__()
-        self._command = command
-        """The command that adds the filters; empty if none is advised."""
+        self._command, self._refusal = command, refusal
+        """The command that adds the filters, which is empty if none is advised; and why it would be refused."""
 
     def show(self, page: Page, report: AdviceReport) -> None:
         if report.emit is not None:
@@ -96,7 +97,9 @@ class _AdviceView(View["AdviceReport"]):
         page.say_all(_reasons(page, report))
         page.table(_QUERIES, map(_format_query, report.queries))
         _show_sizes(page, report)
-        if self._command:
+        if self._command and self._refusal:
+            page.say(f"no command adds them: {self._refusal}")
+        elif self._command:
             page.command(self._command)
         else:
             page.say("no filter to add")

@@ -83,4 +83,4 @@ def command(
             report: AdviceReport = files.combine(Work(verb, keys=files.keys, max_page_bytes=max_page_bytes))
         if not report.files and files.where is not None:
             raise UnreadableError(NO_PARTITION)
-        return show_report(report, files.where, outputs)
+        return show_report(report, files, outputs)

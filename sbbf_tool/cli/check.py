@@ -81,7 +81,7 @@ def command(
     is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
     work = Work(Check(chosen, is_brief), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(files.each_file, reference), outputs, chosen.columns)
+    code = report_files(files, work, _CheckView(files, reference), outputs, chosen.columns)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code
@@ -162,10 +162,10 @@ class _RuleTotal:
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, each_file: bool, baseline: Baseline) -> None:
+    def __init__(self, files: Files, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._each_file = each_file
+        self._each_file, self._refusal = files.each_file, files.why_unchangeable
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
         self._unchecked: dict[str, _Places] = {}
@@ -223,10 +223,12 @@ class _CheckView(View["CheckReport"]):
         for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
-            if words := total.command():
+            if self._refusal is None and (words := total.command()):
                 is_whole = total.num_fixed == total.places.files and total.num_names == len(total.fixed)
                 files_of = "" if is_whole else f" of {format_count(total.num_fixed, 'file')}{' in LIST' if '--files-from' in words else ''}"
                 page.command(words, f"    fix{files_of}: ")
+        if self._refusal is not None and any(total.fix for total in self._rules.values()):
+            page.say(f"no command fixes them: {self._refusal}")
         page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")

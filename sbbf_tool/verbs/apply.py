@@ -128,6 +128,10 @@ class ApplyReport(ChangeReport):
     """The filters that were removed."""
     warnings: tuple[str, ...] = ()
 
+    @property
+    def only_removes(self) -> bool:
+        return not self.filters
+
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
         is_same = self.holds and self.old_bytes == self.new_bytes and not (self.filters or self.removals)
         return (SKIPPED, NO_DEVIATION) if is_same else (OK, None)

@@ -17,6 +17,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.tables.table_run import TableRun
+from support.samples import places
 from support.tables import each
 
 RUN = "0123456789abcdef"
@@ -230,3 +231,25 @@ def test_the_fix_of_check_names_the_table_and_resolves_the_finding(table, capsys
     assert call(capsys, *shlex.split(fix))[0] == 0
     assert call(capsys, "check", table, "--require", "id")[0] == 0
     assert call(capsys, "check", table, "--declared")[0] == 0
+
+
+def test_a_commit_says_what_was_done(table, capsys, tmp_path):
+    """Filters that `repair` drops, and that `apply` removes, are removed; names of files are relative to the root of the table."""
+    call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    for live in deltalake.DeltaTable(table).file_uris():
+        (place,) = places(live).values()
+        with open(live, "r+b") as stream:
+            stream.seek(place.offset)
+            stream.write(bytes(place.length))
+    code, out, err = call(capsys, "repair", table, "--drop", "--in-place")
+    assert code == 0, err
+    assert str(table) not in out.split("undo: ")[0]
+    code, out, err = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    config = tmp_path / "sbbf.toml"
+    config.write_text(f'[[filters]]\npaths = "{table}"\ncolumns = ["none"]\n')
+    call(capsys, "apply", table, "--config", config, "--remove-undeclared", "--in-place")
+    operations = [entry["operation"] for entry in reversed(deltalake.DeltaTable(table).history())]
+    assert operations[3:] == ["ADD BLOOM FILTERS", "REMOVE BLOOM FILTERS"] * 2
+    # What needs nothing is not listed file by file.
+    code, out, err = call(capsys, "remove-filter", table, "-c", "id", "--in-place")
+    assert (code, "skipped" in err, "3 had no filter to remove" in out) == (0, False, True)

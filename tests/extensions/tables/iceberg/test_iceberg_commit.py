@@ -319,7 +319,7 @@ def test_compressed_metadata_stays_compressed(catalog, table):
     assert (again.properties["a.b"], again.version) == ("c", iceberg.version)
 
 
-def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, table):
+def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, table, capsys):
     folder = table.location().removeprefix("file://")
     iceberg = open_folder(folder)
     assert iceberg.version == f"snapshot {table.current_snapshot().snapshot_id}"
@@ -328,6 +328,11 @@ def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, tab
         iceberg.ensure_changeable()
     with pytest.raises(RefusedError, match="belongs to a catalog"):
         iceberg.commit(make_copies(iceberg), ADD)
+    # No command is proposed that would then be refused.
+    for words in (("advise", folder), ("check", folder, "--require", "id")):
+        sbbf_tool.cli.run(words)
+        out = capsys.readouterr().out
+        assert ("belongs to a catalog" in out, "sbbf add-filter" in out) == (True, False), out
 
 
 def test_metadata_and_copies_go_where_the_properties_say(catalog, table, tmp_path):
