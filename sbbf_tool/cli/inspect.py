@@ -14,7 +14,7 @@ from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.page import MOST_ROWS, Page
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.display import shorten
@@ -168,15 +168,12 @@ class _InspectView(View["InspectReport"]):
     def show(self, page: Page, report: InspectReport) -> None:
         rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
         page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {shorten(report.created_by or 'an unknown writer')}")
-        has_bars = False
         if self._by_row_group:
             page.table(_FILTERS, map(_format_filter, report.filters), whole=True)
         else:
-            columns = [*_format_columns(page, report, bitsets=self._bitsets)]
-            page.table(_COLUMNS, columns)
-            has_bars = self._bitsets and not page.hides("fill", _COLUMNS, columns[:MOST_ROWS])
+            page.table(_COLUMNS, _format_columns(page, report, bitsets=self._bitsets))
         _show_bytes(page, report)
-        page.say_all(_list_notes(page, report, self._none, has_bars=has_bars))
+        page.say_all(_list_notes(page, report, self._none, has_bars=self._bitsets and not self._by_row_group))
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:
