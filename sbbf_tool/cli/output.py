@@ -28,7 +28,10 @@ _ERASE = "\r\x1b[K"
 
 
 class StatusLine:
-    """A line on standard error that is erased before anything else is printed, on either stream, and drawn again later. Several threads may use it. `print_line` also works if the stream is no terminal."""
+    """A line on standard error that is erased before anything else is printed, on either stream, and drawn again later.
+
+    Several threads may use it. `print_line` also works if the stream is no terminal.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
