@@ -29,7 +29,7 @@ With several files, probe and explain end with 0 if any file may hold a value,
 and with 2 or 3 only if no file has the column or one cannot be read.
 
 An error is one line on standard error: file, place, what is wrong, what to
-do. --debug adds the traceback.
+do. --verbose adds the traceback.
 """,
     "spark": """
 The commands that take PATHs can do their work on the executors of Spark:

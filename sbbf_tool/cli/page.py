@@ -21,7 +21,7 @@ Rows = Iterable[Sequence[object]]
 Choice = Callable[[Sequence[object]], bool]
 
 MOST_ROWS = 40
-"""Rows of a table on a terminal; a pipe gets all, as does a terminal with --wide."""
+"""Rows of a table on a terminal; a pipe gets all, as does a terminal with --all."""
 MOST_LINES_OF_TABLE = 50
 """Lines of a table on a terminal, more than its rows if cells wrap."""
 MOST_LINES = 10
@@ -80,7 +80,7 @@ class Page:
                 count, lines = min(max(count * MOST_LINES_OF_TABLE // len(lines), 1), count - 1), []
         self._print(lines)
         if count < len(cells):
-            self.say(f"and {format_count(len(cells) - count, 'more row')}; --wide shows them")
+            self.say(f"and {format_count(len(cells) - count, 'more row')}; --all shows them")
 
     def say_all(self, lines: Iterable[str]) -> None:
         """Print lines; a terminal gets the first ones."""
@@ -92,7 +92,7 @@ class Page:
         for line in islice(remaining, MOST_LINES):
             self.say(line)
         if more := sum(1 for _ in remaining):
-            self.say(f"and {more:,} more; --wide shows them")
+            self.say(f"and {more:,} more; --all shows them")
 
     def join_names(self, names: Sequence[str]) -> str:
         """Join names; a terminal gets the first ones."""

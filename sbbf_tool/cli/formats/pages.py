@@ -49,7 +49,7 @@ class PageOutput:
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if self._more_files:
-            self._page.say(f"and {format_count(self._more_files, 'more file')}; --each-file shows them")
+            self._page.say(f"and {format_count(self._more_files, 'more file')}; --all shows them")
         if not self._run.is_single:
             self._run.view.show_end(self._page, files)
         self._run.view.show_undo(self._page)
