@@ -12,7 +12,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, View, output_options
-from sbbf_tool.cli.options import Setting, add_options
+from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.errors import UsageError
 
@@ -32,7 +32,7 @@ _OPTIONS = (
     click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
     click.option(
         "--files-per-commit",
-        cls=Setting,
+        cls=PureSetting,
         type=click.IntRange(min=1),
         metavar="N",
         help="Of a table: commit every N files.  [default: once]",

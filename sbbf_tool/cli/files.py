@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.options import Setting, add_options
+from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.terminal import terminal
@@ -77,7 +77,7 @@ NO_PARTITION = "no file is in the partitions that --where selects"
 strict_option = click.option("--strict", is_flag=True, help="Fail for each file that lacks a column.")
 page_limit_option = click.option(
     "--max-page-bytes",
-    cls=Setting,
+    cls=PureSetting,
     type=SIZE,
     metavar="SIZE",
     help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",

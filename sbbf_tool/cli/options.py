@@ -69,7 +69,7 @@ class About(NamedTuple):
     names: str | None = None
 
 
-class Setting(click.Option):
+class PureSetting(click.Option):
     """A setting that is no option: a variable or the configuration file can state it."""
 
     def __init__(self, names: Sequence[str], **attributes: Any) -> None:

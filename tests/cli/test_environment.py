@@ -12,7 +12,7 @@ import pytest
 from sbbf_tool.cli import cli, run
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
-from sbbf_tool.cli.options import Setting, changes_files, is_known, name_of, settable_options
+from sbbf_tool.cli.options import PureSetting, changes_files, is_known, name_of, settable_options
 from support.every_command import commands
 from support.tables import each
 
@@ -94,7 +94,7 @@ TWO_SCREENS = 2 * 50
 
 def test_there_are_no_more_options():
     options = [option for command in (cli, *commands().values()) for option in command.params if isinstance(option, click.Option)]
-    names = {name_of(option) for option in options if not isinstance(option, Setting)} | {"--help"}
+    names = {name_of(option) for option in options if not isinstance(option, PureSetting)} | {"--help"}
     assert len(names) == MOST_OPTIONS, sorted(names)
 
 
@@ -111,10 +111,10 @@ def test_options_are_listed_by_section(name, capfd):
     assert headings[-1] == "Settings"
     words = {word.strip(",") for line in lines if line.startswith("  -") for word in line.split()}
     options = {
-        name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option) and not isinstance(parameter, Setting)
+        name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option) and not isinstance(parameter, PureSetting)
     }
     assert options <= words
-    settings = {name_of(parameter).lstrip("-") for parameter in command.params if isinstance(parameter, Setting)}
+    settings = {name_of(parameter).lstrip("-") for parameter in command.params if isinstance(parameter, PureSetting)}
     assert settings == {line.split()[0] for line in lines if re.match(r"  [a-z-]+ = ", line)}
 
 

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import Outputs, Run, View
-from sbbf_tool.cli.options import Setting
+from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
@@ -53,7 +53,7 @@ def make_options() -> list[click.Option]:
     of_limit = "Time for each run of an engine (with --run).  [default: 300]"
     return [
         click.Option(["--run"], multiple=True, metavar="NAMES", expose_value=False, callback=choose, help=of_names),
-        Setting(
+        PureSetting(
             ["--timeout"],
             type=float,
             default=300.0,
