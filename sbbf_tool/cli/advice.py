@@ -123,7 +123,7 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
     columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
         source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
-        hint = "; --all-types includes it" if column.verdict == "left out" else ""
+        hint = "; --all includes it" if column.verdict == "left out" else ""
         columns.setdefault((f"{column.verdict}: {column.reason}{hint}{source}", tuple(column.cautions)), []).append(column.column)
     for (reason, cautions), names in columns.items():
         joined_names = page.join_names(names)

@@ -15,6 +15,7 @@ from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import limit_complaints
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.sizes import RATIO
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named
 
@@ -38,11 +39,6 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
 @click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @engines_option
 @click.option(
-    "--all-types",
-    is_flag=True,
-    help="Also recommend columns of any type. Some are seldom queried by equality, such as floating-point measures.",
-)
-@click.option(
     "--emit",
     type=click.Choice(WRITERS),
     metavar="WRITER",
@@ -57,7 +53,6 @@ def command(
     queries_file: str | None,
     fpp: float,
     engines: tuple[str, ...],
-    all_types: bool,
     emit: str | None,
     max_page_bytes: int | None,
     outputs: Outputs,
@@ -70,14 +65,14 @@ def command(
 
     The advice covers all files together. The command reads the footers, filters and dictionaries of all files, and the data of a few row
     groups. If queries are given, only columns that they use are recommended. Without queries, floating-point measures, decimal fractions,
-    points in time and documents are left out unless --all-types is given.
+    points in time and documents are left out unless --all is given.
     """
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.advise import Advise
 
     if emit is not None:
         ensure_text(outputs)
-    verb = Advise([*queries, *read_queries(queries_file)], fpp, engines, all_types, emit)
+    verb = Advise([*queries, *read_queries(queries_file)], fpp, engines, terminal().shows_all, emit)
     with limit_complaints(files.most_files):
         with show_progress("counting distinct values"):
             report: AdviceReport = files.combine(Work(verb, keys=files.keys, max_page_bytes=max_page_bytes))

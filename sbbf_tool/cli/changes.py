@@ -12,7 +12,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import Outputs, View, output_options
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.errors import UsageError
 
@@ -30,7 +30,13 @@ _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file. That is one step, after the new file has been verified."),
     click.option("--allow-table-files", is_flag=True, help="Also change files that belong to tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
-    click.option("--files-per-commit", type=click.IntRange(min=1), metavar="N", help="Commit every N files.  [default: once]"),
+    click.option(
+        "--files-per-commit",
+        cls=PureSetting,
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Of a table: commit every N files.  [default: once]",
+    ),
     click.option(
         "--commit",
         type=click.Choice(("conditional-put",)),

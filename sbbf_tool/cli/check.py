@@ -22,6 +22,7 @@ from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, Row
@@ -56,7 +57,7 @@ def command(
     $ sbbf check events.parquet --max-fpp 0.05
     $ sbbf check lake --require user_id --quick --fail-on warning
 
-    The findings of several files are summed up by rule; --each-file prints those of each file. Exit code 0: no finding is at or above the
+    The findings of several files are summed up by rule; --all prints those of each file. Exit code 0: no finding is at or above the
     severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
@@ -78,7 +79,7 @@ def command(
     if files.table is None and not (files.as_files or files.file):
         files = files.without_old_files(policy.declare_filters(used_config(context)))
     # The sums of many files need no more than the findings.
-    is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
+    is_brief = files.file is None and files.state is None and not terminal().shows_all and outputs.formats <= {TABLE, "markdown"}
     work = Work(Check(chosen, is_brief), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     code = report_files(files, work, _CheckView(files, reference), outputs, chosen.columns)
@@ -165,7 +166,7 @@ class _CheckView(View["CheckReport"]):
     def __init__(self, files: Files, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._each_file, self._refusal = files.each_file, files.why_unchangeable
+        self._each_file, self._refusal = terminal().shows_all, files.why_unchangeable
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
         self._unchecked: dict[str, _Places] = {}

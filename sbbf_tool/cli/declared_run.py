@@ -32,7 +32,7 @@ class DeclaredRun(Files):
         paths: Iterable[tuple[str, str]] = (),
     ) -> None:
         """Take the work on each part, and the declared paths, which should each match a file, with the folders that they start from."""
-        super().__init__((), None, None, files.keys, files.jobs, files.spark, each_file=files.each_file)
+        super().__init__((), None, None, files.keys, files.jobs, files.spark)
         self.state = files.state
         self._unmatched = list(paths)
         """Declared paths that no file has matched so far, with their folders."""

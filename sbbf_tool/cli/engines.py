@@ -223,5 +223,5 @@ def _show_symbols(page: Page, report: EnginesReport, names: Sequence[str]) -> No
     page.say(f"engines: {', '.join(f'{number} {title}' for number, title in enumerate(titles, 1))}")
     page.say("+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in older releases")
     _say_idle(page, report)
-    page.say("--engine and --type explain each; --wide shows words and sources")
+    page.say("--engine and --type explain each; --all shows words and sources")
     _say_not_run(page, report, names)

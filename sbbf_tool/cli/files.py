@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import Row
 
@@ -50,7 +51,6 @@ def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Read PATHs from this file, which lines or NUL bytes end; - is standard input."),
-    click.option("--each-file", is_flag=True, help="Print lines about all files.  [default: about 20]"),
     click.option("--as-files", is_flag=True, help="Take the files below the root, those of old versions too."),
     click.option("--table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
@@ -76,7 +76,11 @@ _OPTIONS = (
 NO_PARTITION = "no file is in the partitions that --where selects"
 strict_option = click.option("--strict", is_flag=True, help="Fail for each file that lacks a column.")
 page_limit_option = click.option(
-    "--max-page-bytes", type=SIZE, help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]"
+    "--max-page-bytes",
+    cls=PureSetting,
+    type=SIZE,
+    metavar="SIZE",
+    help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
 
 
@@ -92,7 +96,6 @@ class Files:
         jobs: int | None = None,
         spark: tuple[str | None, dict[str, str]] | None = None,
         *,
-        each_file: bool = False,
         as_files: bool = False,
         catalog_table: str | None = None,
     ) -> None:
@@ -105,8 +108,6 @@ class Files:
         self.jobs = jobs
         self.spark = spark
         """Master and settings, if Spark is the runner."""
-        self.each_file = each_file
-        """Whether lines about all files are printed, however many there are."""
         self.as_files = as_files
         """Whether the root of a table means the files below it."""
         self.catalog_table = catalog_table
@@ -150,7 +151,7 @@ class Files:
     @property
     def most_files(self) -> int | None:
         """The number of files about which lines are printed; None for all."""
-        return None if self.each_file else render.MOST_FILES
+        return None if terminal().shows_all else render.MOST_FILES
 
     @property
     def is_listed(self) -> bool:
@@ -310,7 +311,6 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
         def command(
             arguments: tuple[str, ...],
             files_from: str | None,
-            each_file: bool,
             as_files: bool,
             table: str | None,
             where: str | None,
@@ -328,7 +328,7 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
                 raise click.UsageError("--table names a table in Spark's catalog: give --master too")
             # To allow changes of a table's files is to mean the files.
             as_files = as_files or options.get("allow_table_files") is True
-            files = Files(arguments, files_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
+            files = Files(arguments, files_from, where, keys, jobs, spark, as_files=as_files, catalog_table=table)
             return function(files, **options)
 
         return add_options(command, (click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))

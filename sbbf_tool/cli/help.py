@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sbbf_tool.cli.command import BRIEF, Command
-from sbbf_tool.cli.page import TextPage
+from sbbf_tool.cli.page import Page
 from sbbf_tool.extension import load, named
 from sbbf_tool.hints import suggest
 
@@ -29,7 +29,7 @@ With several files, probe and explain end with 0 if any file may hold a value,
 and with 2 or 3 only if no file has the column or one cannot be read.
 
 An error is one line on standard error: file, place, what is wrong, what to
-do. --debug adds the traceback.
+do. --verbose adds the traceback.
 """,
     "spark": """
 The commands that take PATHs can do their work on the executors of Spark:
@@ -65,7 +65,7 @@ def command(words: tuple[str, ...]) -> None:
     """
     topics = {**TOPICS, **named("topics")}
     if len(words) == 1 and words[0] in topics:
-        page, text = TextPage(), TOPICS.get(words[0]) or load(topics[words[0]])
+        page, text = Page(), TOPICS.get(words[0]) or load(topics[words[0]])
         for line in text.strip().split("\n"):
             page.say(line)
         return

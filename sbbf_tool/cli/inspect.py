@@ -14,9 +14,10 @@ from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.page import MOST_ROWS, Page
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups
@@ -67,7 +68,6 @@ _BAR = 40
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
 @click.option(
     "--no-bitsets", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out."
@@ -79,7 +79,6 @@ _BAR = 40
 def command(
     files: Files,
     columns: tuple[str, ...],
-    all_chunks: bool,
     by_row_group: bool,
     no_bitsets: bool,
     engines: tuple[str, ...],
@@ -94,13 +93,15 @@ def command(
 
     Each row is a column: how many row groups have a filter, the size of all its filters and their share of the data, the mean and the worst
     false-positive rate (fpp) and the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in
-    each row group, as bars. For several files, the rows are sums over all files.
+    each row group, as bars. For several files, the rows are sums over all files. With --all, column chunks without a filter are shown too.
     """
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.inspect import Inspect
 
-    view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=files.each_file)
-    work = Work(Inspect(columns, all_chunks, not no_bitsets, engine_names=engines), keys=files.keys, strict=files.is_strict(strict))
+    view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=terminal().shows_all)
+    work = Work(
+        Inspect(columns, terminal().shows_all, not no_bitsets, engine_names=engines), keys=files.keys, strict=files.is_strict(strict)
+    )
     return report_files(files, work, view, outputs, columns)
 
 
@@ -168,15 +169,12 @@ class _InspectView(View["InspectReport"]):
     def show(self, page: Page, report: InspectReport) -> None:
         rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
         page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {shorten(report.created_by or 'an unknown writer')}")
-        has_bars = False
         if self._by_row_group:
             page.table(_FILTERS, map(_format_filter, report.filters), whole=True)
         else:
-            columns = [*_format_columns(page, report, bitsets=self._bitsets)]
-            page.table(_COLUMNS, columns)
-            has_bars = self._bitsets and not page.hides("fill", _COLUMNS, columns[:MOST_ROWS])
+            page.table(_COLUMNS, _format_columns(page, report, bitsets=self._bitsets))
         _show_bytes(page, report)
-        page.say_all(_list_notes(page, report, self._none, has_bars=has_bars))
+        page.say_all(_list_notes(page, report, self._none, has_bars=self._bitsets and not self._by_row_group))
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:

@@ -17,18 +17,18 @@ SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
 
 _OPTIONS = {
     COLUMNS: "--column --any-column --value --values-file --null --type --dialect --filters-only --confirm --engine --engines --run --mine"
-    " --all-types --query --queries --reader --writer --only --timeout --snapshot --branch --advise --fpp --ndv --bytes"
-    " --max-bytes --drop --rebuild --compact --unreadable --remove-undeclared --against --all --no-bitsets",
-    RULES: "--require --declared --max-fpp --max-bytes-share --min-ndv --min-chunk-bytes --select --ignore --quick --fail-on --baseline"
-    " --list-rules --exact",
+    " --query --queries --reader --writer --only --snapshot --branch --advise --fpp --ndv --bytes"
+    " --max-bytes --drop --rebuild --compact --unreadable --remove-undeclared --against --no-bitsets",
+    RULES: "--require --declared --max-fpp --select --ignore --quick --fail-on --baseline --list-rules --exact",
     SAFETY: "--output --in-place --append --force --dry-run --also-new-files --abandoned --older-than --ours --allow-outside",
     VIEW: "--rows --names --null-separated --stats --row-groups --matrix --emit",
-    FILES: "--files-from --where --strict --state --max-page-bytes",
-    TABLES: "--table --as-files --all-versions --allow-table-files --files-per-commit --commit",
+    FILES: "--files-from --where --strict --state",
+    TABLES: "--table --as-files --all-versions --allow-table-files --commit",
     KEYS: "--keys",
     RUNNER: "--jobs --runner --master --conf",
-    OUTPUT: "--format --report --each-file --quiet --verbose --color --wide",
-    SETTINGS: "--config --no-config --debug --version --help",
+    OUTPUT: "--format --report --all --quiet --verbose",
+    SETTINGS: "--config --no-config --version --help"
+    " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv --min-chunk-bytes",
 }
 SECTIONS = tuple(_OPTIONS)
 
@@ -38,7 +38,7 @@ EXPLANATIONS = {
     "--keys": "A key is never a word of the command line, which other users can read.",
     "--runner": "Processes of this machine, or of Spark: see sbbf help spark.",
     "--format": "Results are on standard output, everything else on standard error.",
-    "--config": "A variable, SBBF_COMMAND_OPTION, or a file can set most options.",
+    "--config": "A variable, SBBF_COMMAND_OPTION, or a file can set most options, and what has no dashes here.",
 }
 """The explanation of a section, by the option that brings it."""
 
@@ -67,6 +67,19 @@ class About(NamedTuple):
     section: str
     settable: str = ANYWHERE
     names: str | None = None
+
+
+class PureSetting(click.Option):
+    """A setting that is no option: a variable or the configuration file can state it."""
+
+    def __init__(self, names: Sequence[str], **attributes: Any) -> None:
+        super().__init__(names, **{**attributes, "hidden": True})
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Keep it from the parser of the command line."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return f"{name_of(self).lstrip('-')} = {self.metavar}", self.help or ""
 
 
 _SECTION, _PLACE, _NAMES = (

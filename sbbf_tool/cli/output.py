@@ -9,18 +9,80 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from threading import RLock
 from typing import Any, TextIO, cast
 
 import click
 
-from sbbf_tool.cli.status_line import StatusLine
+from sbbf_tool.cli.tables import Plain
 from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape, redact_text, to_json
 
 BROKEN_PIPE = 141
 """The exit code that a shell reports for a program that a closed pipe ended."""
+
+
+_ERASE = "\r\x1b[K"
+
+
+class StatusLine:
+    """A line on standard error that is erased before anything else is printed, on either stream, and drawn again later.
+
+    Several threads may use it. `print_line` also works if the stream is no terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = RLock()
+        self._owner = os.getpid()
+        self._is_used = False
+        self._is_drawn = False
+        self._is_line_complete = True
+
+    def draw(self, text: str) -> None:
+        """Replace the line, unless other output has begun a line and not ended it."""
+        with self._lock:
+            if self._is_line_complete:
+                self._is_used = self._is_drawn = True
+                self._send(_ERASE + text)
+
+    def erase(self) -> None:
+        with self._lock:
+            if self._is_drawn:
+                self._is_drawn = False
+                self._send(_ERASE)
+
+    def print_line(self, text: str) -> None:
+        """Print a line that stays."""
+        with self._lock:
+            self._send(f"{text}\n")
+
+    @contextmanager
+    def hidden(self, text: str = "") -> Iterator[None]:
+        """Erase the line, and draw nothing while the block prints `text`."""
+        if os.getpid() != self._owner:
+            # A forked process cannot know whether its parent has drawn the line, or whether a thread of the parent holds the lock.
+            if self._is_used and text:
+                self._send(_ERASE)
+            yield
+            return
+        with self._lock:
+            self.erase()
+            yield
+            self._is_line_complete = not text or text.endswith("\n")
+
+    def _send(self, text: str) -> None:
+        # Python's buffers have locks that a process would inherit if it were forked while another thread writes.
+        try:
+            data = text.encode(self._stream.encoding or "utf-8", "backslashreplace")
+            descriptor = self._stream.fileno()
+        except (OSError, ValueError):
+            self._stream.write(text)
+            return
+        with suppress(OSError):
+            os.write(descriptor, data)
 
 
 class PatientOutput:
@@ -120,7 +182,7 @@ def limit_complaints(most: int | None) -> Iterator[None]:
         _quota.reset(token)
         for kind, count in quota.excess().items() if quota is not None else ():
             if kind == "error" or not terminal().quiet:
-                complain(f"sbbf: and {count:,} more {kind}{'' if count == 1 else 's'}; --each-file shows them")
+                complain(f"sbbf: and {count:,} more {kind}{'' if count == 1 else 's'}; --all shows them")
 
 
 def complain(line: str, *, kind: str = "error") -> None:
@@ -131,18 +193,24 @@ def complain(line: str, *, kind: str = "error") -> None:
     quota = _quota.get()
     if quota is not None and kind in ("error", "warning") and not quota.take(kind):
         return
-    lines = [escape(redact_text(line))]
-    width, color = terminal().width(sys.stderr), terminal().has_color(sys.stderr)
-    if width is not None:
-        from sbbf_tool.cli.tables import wrap
+    for part in writer_for(sys.stderr).wrap(escape(redact_text(line)), is_error=kind == "error"):
+        print(part, file=sys.stderr, flush=True)
 
-        lines = list(wrap(lines[0], width, "  "))
-    if color:
-        from sbbf_tool.cli.styles import paint_label
 
-        lines[0] = paint_label(lines[0], is_error=kind == "error")
-    for part in lines:
-        click.echo(part, err=True, color=color)
+def writer_for(stream: TextIO) -> Plain:
+    """Return what lays out lines and tables for a stream: a screen, if it has a width or colours."""
+    width, has_color = terminal().width(stream), terminal().has_color(stream)
+    if width is None and not has_color:
+        return Plain()
+    from sbbf_tool.cli.screen import Screen
+
+    return Screen(width, has_color=has_color)
+
+
+def print_out(text: str) -> None:
+    """Print text, which ends with a line end, on standard output."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def encodable_json(document: Any, encoding: str, *, indent: int | None = None) -> str:

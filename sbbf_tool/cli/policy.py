@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.formats import Outputs, Run, View
-from sbbf_tool.cli.options import add_options, engines_option, name_of
+from sbbf_tool.cli.options import PureSetting, add_options, engines_option, name_of
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import RATIO, SIZE
@@ -46,9 +46,11 @@ _OPTIONS = (
         help="Check only declared filters. The properties of a table and the configuration file declare them.",
     ),
     click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
-    click.option("--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."),
-    click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
-    click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
+    click.option(
+        "--max-bytes-share", cls=PureSetting, type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."
+    ),
+    click.option("--min-ndv", cls=PureSetting, type=int, metavar="N", help="Minimum number of distinct values in a filter."),
+    click.option("--min-chunk-bytes", cls=PureSetting, type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
     engines_option,
     *_RULE_OPTIONS,
 )

@@ -144,7 +144,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
     document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
     other differences between the files are printed. A command that only reads stops when its output is closed.
     """
-    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None, names_each=files.each_file)
+    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None, names_each=terminal().shows_all)
     codes: set[int] = set()
     is_single = files.file is not None
     named_columns, code = NamedColumns(columns), 0

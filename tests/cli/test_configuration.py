@@ -54,7 +54,7 @@ class TestSearch:
         assert run(["check", lying]) == 0
         write(folder / "pyproject.toml", '[tool.ruff]\n[project]\nname = "sbbf"\n')
         assert run(["check", lying]) == 0
-        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\nwide = true\n")
+        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\nall = true\n")
         assert run(["check", lying]) == 1
         write(folder / "sbbf.toml", IGNORE)
         assert run(["check", lying]) == 0

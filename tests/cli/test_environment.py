@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import click
 import pytest
 
-from sbbf_tool.cli import run
+from sbbf_tool.cli import cli, run
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
-from sbbf_tool.cli.options import changes_files, is_known, name_of, settable_options
+from sbbf_tool.cli.options import PureSetting, changes_files, is_known, name_of, settable_options
 from support.every_command import commands
 from support.tables import each
 
@@ -86,7 +87,15 @@ class TestValues:
         assert copy.read_bytes() == before
 
 
+MOST_OPTIONS = 83
+"""This number may only fall: a new option replaces another, or is a value of one, an argument, or a setting."""
 TWO_SCREENS = 2 * 50
+
+
+def test_there_are_no_more_options():
+    options = [option for command in (cli, *commands().values()) for option in command.params if isinstance(option, click.Option)]
+    names = {name_of(option) for option in options if not isinstance(option, PureSetting)} | {"--help"}
+    assert len(names) == MOST_OPTIONS, sorted(names)
 
 
 @each("name", list(commands()))
@@ -101,7 +110,12 @@ def test_options_are_listed_by_section(name, capfd):
     assert headings == [section for section in OPTION_SECTIONS if section in headings]
     assert headings[-1] == "Settings"
     words = {word.strip(",") for line in lines if line.startswith("  -") for word in line.split()}
-    assert {max(parameter.opts, key=len) for parameter in command.params if isinstance(parameter, click.Option)} <= words
+    options = {
+        name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option) and not isinstance(parameter, PureSetting)
+    }
+    assert options <= words
+    settings = {name_of(parameter).lstrip("-") for parameter in command.params if isinstance(parameter, PureSetting)}
+    assert settings == {line.split()[0] for line in lines if re.match(r"  [a-z-]+ = ", line)}
 
 
 def test_what_a_bug_report_needs(capfd):

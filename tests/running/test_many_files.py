@@ -154,7 +154,7 @@ def test_false_negatives_are_findings(lake, capsys):
     place = pq.read_metadata(path).row_group(0).column(0)
     data[place.bloom_filter_offset + 16 : place.bloom_filter_offset + place.bloom_filter_length] = bytes(place.bloom_filter_length - 16)
     path.write_bytes(data)
-    for command in (["verify"], ["check", "--each-file"]):
+    for command in (["verify"], ["check", "--all"]):
         code, out, _ = sbbf(capsys, *command[:1], lake, *command[1:])
         assert code == 1
         assert f"{path}: error: empty-filter" in out

@@ -6,7 +6,7 @@ from typing import Any
 
 from sbbf_tool.cli.formats import Item, Run
 from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput
-from sbbf_tool.cli.page import MarkdownPage, NoPage, Page, TextPage
+from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.numbers import format_count
 
 
@@ -14,7 +14,7 @@ def open_output(name: str, run: Run, target: OutputTarget) -> PageOutput:
     """Open the output of this format."""
     if name == "markdown":
         return PageOutput(run, MarkdownPage(target.write))
-    return PageOutput(run, TextPage(None if isinstance(target, StandardOutput) else target.write))
+    return PageOutput(run, Page(None if isinstance(target, StandardOutput) else target.write))
 
 
 _MOST_CHANGED = 3
@@ -37,7 +37,7 @@ class PageOutput:
         if self._run.is_single:
             self._run.view.show(self._page, item.shown)
             return
-        page = self._page if self._has_room() else NoPage()
+        page = self._page if self._has_room() else Page(len)  # which only counts its lines
         lines = page.lines
         self._run.view.show_line(page, item.shown)
         if page.lines > lines:
@@ -49,7 +49,7 @@ class PageOutput:
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if self._more_files:
-            self._page.say(f"and {format_count(self._more_files, 'more file')}; --each-file shows them")
+            self._page.say(f"and {format_count(self._more_files, 'more file')}; --all shows them")
         if not self._run.is_single:
             self._run.view.show_end(self._page, files)
         self._run.view.show_undo(self._page)

@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import Outputs, Run, View
+from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
@@ -49,14 +50,13 @@ def make_options() -> list[click.Option]:
         "row groups, bytes and time of both: duckdb, datafusion, spark, clickhouse, polars, pyarrow, or all that are installed (repeat "
         "for more). Exit code 1: filters change the result of an engine; 3: an engine fails."
     )
-    of_limit = "Time for each run of an engine (with --run)."
+    of_limit = "Time for each run of an engine (with --run).  [default: 300]"
     return [
         click.Option(["--run"], multiple=True, metavar="NAMES", expose_value=False, callback=choose, help=of_names),
-        click.Option(
+        PureSetting(
             ["--timeout"],
             type=float,
             default=300.0,
-            show_default=True,
             metavar="SECONDS",
             expose_value=False,
             callback=limit,

@@ -44,7 +44,7 @@ def documents(capsys, *words: object) -> list[dict]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_filters_are_added_in_one_commit(table, capsys):
+def test_filters_are_added_in_one_commit(table, capsys, monkeypatch):
     before = sorted(table.rglob("*"))
     assert call(capsys, "add-filter", table, "-c", "id", "-n")[0] == 0
     assert sorted(table.rglob("*")) == before
@@ -61,7 +61,8 @@ def test_filters_are_added_in_one_commit(table, capsys):
     assert documents(capsys, "verify", table)[-1]["done"] == 3
     *_, summary = documents(capsys, "add-filter", table, "-c", "id", "--in-place")
     assert (summary["skipped"], summary["totals"]["commits"]) == (3, [])
-    *rows, summary = documents(capsys, "remove-filter", table, "-c", "id", "--in-place", "--files-per-commit", "2")
+    monkeypatch.setenv("SBBF_REMOVE_FILTER_FILES_PER_COMMIT", "2")
+    *rows, summary = documents(capsys, "remove-filter", table, "-c", "id", "--in-place")
     commits = [(commit["files"], commit["version"]) for commit in summary["totals"]["commits"]]
     assert commits == [(2, "version 4"), (1, "version 5")]
     assert all(row["output"] != row["file"] for row in rows)

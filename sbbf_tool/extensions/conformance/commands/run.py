@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, Run, View, output_options
-from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, About
+from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, About, PureSetting
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
@@ -40,7 +40,7 @@ class _OfTables(click.Option):
 @click.option("--paimon-reader", cls=_OfTables, metavar="CMD", help="Test this with {file}, a table of Paimon, {column} and {value}.")
 @click.option("--only", metavar="PATTERN", multiple=True, help="Test with files whose names match, such as 'types/*' (repeat for more).")
 @click.option("--exact", is_flag=True, help="Also fail if a filter is not used, or only some readers accept it.")
-@click.option("--timeout", type=float, metavar="SECONDS", default=60, show_default=True, help="Time limit of a call.")
+@click.option("--timeout", cls=PureSetting, type=float, metavar="SECONDS", default=60, help="Time limit of a call.  [default: 60]")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Calls at the same time.  [default: one per core]")
 @output_options()
 def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], **options: Any) -> int:
