@@ -183,7 +183,7 @@ class _AddView(View["AddReport"]):
             [(row.row_group, row.column, row.values, row.estimated_ndv, row.offset, row.bitset_bytes, row.fpp) for row in report.filters],
         )
         self._say(page, report)
-        _say_without_values(page, report.without_values)
+        say_without_values(page, report.without_values)
         _say_kinds(page, _count_kinds(report))
         say_not_cross_checked(page, report.not_cross_checked)
 
@@ -209,7 +209,7 @@ class _AddView(View["AddReport"]):
             page.say(f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them")
 
     def show_end(self, page: Page, files: str) -> None:
-        _say_without_values(page, self.total["column_chunks_without_values"])
+        say_without_values(page, self.total["column_chunks_without_values"])
         _say_kinds(page, self.total)
         say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
         size = page.bytes(self.total["bytes_added"])
@@ -217,7 +217,7 @@ class _AddView(View["AddReport"]):
         page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {size}{share}")
 
 
-def _say_without_values(page: Page, count: int) -> None:
+def say_without_values(page: Page, count: int) -> None:
     if count:
         page.say(f"{format_count(count, 'column chunk')} without values {'needs' if count == 1 else 'need'} no filter")
 

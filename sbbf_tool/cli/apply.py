@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sbbf_tool.cli.add_filter import say_without_values
 from sbbf_tool.cli.changes import change_options, keeps_state
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import over_files, page_limit_option
 from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.report import report_files
@@ -31,14 +33,18 @@ _COLUMNS = (
     Heading("satisfied", COUNT, 1),
     *(Heading(word, COUNT) for word in _KINDS),
     Heading("limited", COUNT, 2),
+    Heading("built", COUNT),
+    Heading("removed", COUNT),
     Heading("filters", BYTES, 2),
     Heading("to build, at most", BYTES, 2),
 )
-_COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
+_COUNTS = ("satisfied", *_KINDS.values(), "limited")
+_BYTES = ("bytes", "estimated_bytes")
 
 
 @click.command(cls=Command)
 @click.option("--remove-undeclared", is_flag=True, help="Also remove filters that are not declared.")
+@engines_option
 @page_limit_option
 @change_options
 @output_options()
@@ -53,6 +59,7 @@ def command(
     files_per_commit: int | None,
     commit: str | None,
     remove_undeclared: bool,
+    engines: tuple[str, ...],
     max_page_bytes: int | None,
 ) -> int:
     """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make it so.
@@ -81,7 +88,7 @@ def command(
     changes = in_place and not dry_run
     limit = PageLimit(max_page_bytes, files.jobs)
     edit = Edit(in_place=in_place, dry_run=not changes, allow_table_files=allow_table_files, keys=files.keys, limit=limit)
-    work = {part: Work(Apply(part.declarations, remove_undeclared), edit=edit) for part in parts}
+    work = {part: Work(Apply(part.declarations, remove_undeclared, engines), edit=edit) for part in parts}
     view = _ApplyView(changes, remove_undeclared, files.jobs or os.cpu_count() or 1)
     is_complete = files.where is None and not (files.arguments or files.is_listed)
     paths = paths_of_files(parts) if is_complete else ()
@@ -97,23 +104,31 @@ def command(
 class _ApplyView(View["ApplyReport"]):
     schema = "apply"
     skipped = "as declared"
-    not_undone = "no command restores filters by sbbf that were replaced; sbbf remove-filter --ours removes all filters by sbbf"
-    sums = (*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared")
+    not_undone = "no command restores what sbbf had added before; sbbf remove-filter --ours gives the bytes from before its first change"
+    sums = (
+        *(*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared"),
+        "column_chunks_without_values",
+    )
 
     def __init__(self, changes: bool, removes: bool, workers: int) -> None:
         super().__init__()
         self.done = "done" if changes else "not as declared"
         self._changes, self._removes, self._workers = changes, removes, workers
-        self._columns: dict[str, Counter[str]] = {}
+        self._columns: dict[str, Counter[str]] = defaultdict(Counter)
+        """What is shown of each column: its filters now, after the change if there was one."""
         self._seconds = 0.0
 
     def add(self, report: ApplyReport, row: Row[object]) -> int:
         for column in report.columns:
-            counts = Counter({name: getattr(column, name) for name in _COUNTS})
-            self._columns.setdefault(column.column, Counter()).update(counts)
-            self.total.update({name: count for name, count in counts.items() if name in self.sums})
+            self.total.update({name: getattr(column, name) for name in (*_COUNTS, *_BYTES) if name in self.sums})
+        for column in report.repeat().columns if self._changes else report.columns:
+            self._columns[column.column].update({name: getattr(column, name) for name in (*_COUNTS, *_BYTES)})
+        for word, filters in (("built", report.filters), ("removed", report.removals)):
+            for each in filters:
+                self._columns[each.column][word] += 1
         self._seconds += report.estimated_seconds
         self.total.update(filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes)
+        self.total.update(column_chunks_without_values=report.without_values)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes, files_not_as_declared=not report.holds)
         return int(not report.holds)
 
@@ -133,18 +148,22 @@ class _ApplyView(View["ApplyReport"]):
             return
         change = ""
         if self._changes:
-            removals = f" and removed {len(report.removals):,}" if report.removals else ""
-            change = f": built {format_count(len(report.filters), 'filter')}{removals}"
+            parts_done = (("built", report.filters), ("removed", report.removals))
+            change = f": {' and '.join(f'{word} {len(each):,}' for word, each in parts_done if each) or 'unchanged'}, before"
         page.say(f"{report.output}{change}: {'; '.join(parts)}")
 
     def show_end(self, page: Page, files: str) -> None:
+        keys = (*_COUNTS, "built", "removed", *_BYTES)
         if page.has_headings or self._columns:
-            page.table(_COLUMNS, [(name, *(counts[key] or None for key in _COUNTS)) for name, counts in sorted(self._columns.items())])
+            page.table(_COLUMNS, [(name, *(counts[key] or None for key in keys)) for name, counts in sorted(self._columns.items())])
+        say_without_values(page, self.total["column_chunks_without_values"])
         if self.total["undeclared"] and not self._removes:
             page.say(f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them")
         if self._changes:
             removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
             page.say(f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, {page.bytes(self.total['bytes_added'])}")
+        elif self._seconds and not self.total["estimated_bytes"]:
+            page.say(f"{files}; --in-place removes {format_count(self.total['undeclared'], 'filter')}")
         elif self._seconds:
             cost = f"at most {page.bytes(self.total['estimated_bytes'])} of filters from {page.bytes(self.total['data_bytes'])} of data"
             page.say(f"{files}; --in-place builds {cost}, in {_format_seconds(self._seconds / self._workers)}")

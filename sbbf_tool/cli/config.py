@@ -22,7 +22,7 @@ _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
 _IGNORE = "--no-config ignores it"
 FILTERS, ENGINES = "filters", "engines"
-_TAKE_FILTERS, _TAKE_ENGINES = ("apply", "check"), ("add-filter", "advise", "check", "explain", "inspect", "report")
+_TAKE_FILTERS, _TAKE_ENGINES = ("apply", "check"), ("add-filter", "advise", "apply", "check", "explain", "inspect", "report")
 
 
 class Config(NamedTuple):

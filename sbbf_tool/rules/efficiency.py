@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
-from sbbf_tool.bloom import sizing
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.statistics import bounds
-from sbbf_tool.query_engines.use import harm_in, use_in
+from sbbf_tool.query_engines.use import harm_in, unused_in, use_in
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
@@ -84,7 +84,8 @@ def _is_as_declared(chunk: ChunkFacts) -> bool:
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks the filters; None if they would still be large: small data is not a defect."""
-    fpp = fixes.target_fpp(column, limits) / 4  # that of a fold may be above the expected one
+    fpp = fixes.target_fpp(column, limits)
+    fpp = fpp / 4 if fpp < DEFAULT_FPP else fpp  # the lower the target, the more often a fold misses it
     is_solved = all(
         _share(chunk) <= LARGE_SHARE
         or (not _is_as_declared(chunk) and (_sufficient_bytes(chunk, fpp) or math.inf) + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes)
@@ -118,6 +119,13 @@ def _dictionary_encoded(column: ColumnFacts, limits: Limits) -> Iterator[Evidenc
     encoded = [chunk for chunk in column.filters if chunk.meta.is_dictionary_encoded]
     if encoded and (use := use_in(column.footer, column.column, limits.engines)).users and use.users == use.dictionary_users:
         yield from (Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded)
+
+
+def _unused(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    is_requested = column.filters or any(chunk.target is not None for chunk in column.chunks)
+    is_judged = is_requested and column.column.physical != "BOOLEAN"  # which has a rule of its own
+    if is_judged and (reason := unused_in(column.footer, column.column, limits.engines)) is not None:
+        yield Evidence(None, reason)
 
 
 def _harmful(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -201,6 +209,15 @@ RULES = (
         why="parquet-java, and with it Spark and Iceberg, and Trino query the dictionary first; Impala does not read the filter. DuckDB "
         "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names the engines that read the files.",
         look=_dictionary_encoded,
+    ),
+    _info(
+        name="unused-by-engines",
+        reads=Reads.FOOTER,
+        message="No query engine that reads the file uses filters on this column, so they cost storage alone.",
+        why="Engines use filters on the types in the table of engines, and few use those of values inside lists. The rule applies to the "
+        "engines that `engines` names or, without it, to all.",
+        look=_unused,
+        fix=fixes.remove,
     ),
     _warning(
         name="harmful-to-engine",

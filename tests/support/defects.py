@@ -451,6 +451,7 @@ DEFECTS = {
     "sorted-column": Defect(sorted_column),
     "unreferenced-bytes": Defect(unreferenced_bytes),
     "dictionary-encoded": Defect(_fixture("datafusion-one-column"), ("--engines", "spark")),
+    "unused-by-engines": Defect(_fixture("datafusion-one-column"), ("--engines", "polars")),
     "harmful-to-engine": Defect(_fixture("duckdb-types"), ("--engines", "cudf")),
     "missing-filter": Defect(_sound, ("--require", "seq", "--require", "id")),
     "deviating-filter": Defect(deviating_filter, ("--config", "sbbf-filters.toml")),
