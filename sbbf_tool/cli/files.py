@@ -13,6 +13,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import names_of
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 Report = TypeVar("Report")
 
-LOCAL, SPARK = "local", "spark"
+_IN_CATALOG = "spark:"
+"""The beginning of a PATH that is a table in Spark's catalog."""
 
 
 class _Count(click.IntRange):
@@ -52,7 +54,6 @@ def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) ->
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Read PATHs from this file, which lines or NUL bytes end; - is standard input."),
     click.option("--as-files", is_flag=True, help="Take the files below the root, those of old versions too."),
-    click.option("--table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     click.option(
         "--keys",
@@ -63,13 +64,13 @@ _OPTIONS = (
     click.option(
         "--jobs", type=_Count(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
     ),
-    click.option("--runner", type=click.Choice((LOCAL, SPARK)), help="Where the work runs.  [default: local; spark with --master]"),
     click.option(
-        "--master",
-        metavar="URL",
-        help="Spark's master: local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port.  [default: as configured]",
+        "--on",
+        "runner",
+        metavar="spark[:MASTER]",
+        help="Let Spark do the work. MASTER is local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port."
+        "  [default: local]",
     ),
-    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more)."),
 )
 
 
@@ -97,7 +98,6 @@ class Files:
         spark: tuple[str | None, dict[str, str]] | None = None,
         *,
         as_files: bool = False,
-        catalog_table: str | None = None,
     ) -> None:
         self.arguments = arguments
         """The arguments that are not options: PATHs, and other arguments of the command."""
@@ -110,8 +110,6 @@ class Files:
         """Master and settings, if Spark is the runner."""
         self.as_files = as_files
         """Whether the root of a table means the files below it."""
-        self.catalog_table = catalog_table
-        """The name of a table in Spark's catalog, in place of PATHs."""
         self.all_versions = False
         """Whether a table means the files of all its versions."""
         self.table_change: TableChange | None = None
@@ -155,15 +153,24 @@ class Files:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the PATHs come from a file or Spark's catalog; no argument is then a PATH."""
-        return self.names_from is not None or self.catalog_table is not None
+        """Whether the PATHs come from a file; no argument is then a PATH."""
+        return self.names_from is not None
+
+    @property
+    def catalog_table(self) -> str | None:
+        """The name of the table in Spark's catalog that the only PATH means, such as `spark:db.events`."""
+        path = next((each for each in self.arguments if each.startswith(_IN_CATALOG)), None)
+        if path is None or self.is_listed:
+            return None
+        if self.spark is None or len(self.arguments) > 1:
+            reason = "give --on spark too" if self.spark is None else "give it as the only PATH"
+            raise click.UsageError(f"{path} is a table in Spark's catalog: {reason}")
+        return path.removeprefix(_IN_CATALOG)
 
     @property
     def names(self) -> tuple[str, ...] | Iterator[str]:
         """The PATHs. Raises click.UsageError if there are none, or if they come from two places."""
         if self.catalog_table is not None:
-            if self.arguments:
-                raise click.UsageError(f"give either --table or PATHs, not both: {self.arguments[0]}")
             return self._paths_of_catalog_table
         if self.names_from is None:
             if not self.arguments:
@@ -230,7 +237,7 @@ class Files:
     @cached_property
     def file(self) -> str | None:
         """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
-        if len(self.arguments) != 1 or self.is_listed or self.where is not None:
+        if len(self.arguments) != 1 or self.is_listed or self.where is not None or self.catalog_table is not None:
             return None
         if self.table is not None:
             return None
@@ -312,23 +319,16 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
             arguments: tuple[str, ...],
             files_from: str | None,
             as_files: bool,
-            table: str | None,
             where: str | None,
             keys: Any,
             jobs: int | None,
             runner: str | None,
-            master: str | None,
-            conf: tuple[str, ...],
             **options: Any,
         ) -> int:
-            if table is not None and files_from is not None:
-                raise click.UsageError("give either --table or a list of files, not both")
-            spark = _spark(runner, jobs, master, conf)
-            if table is not None and spark is None:
-                raise click.UsageError("--table names a table in Spark's catalog: give --master too")
+            spark = _spark(runner, jobs)
             # To allow changes of a table's files is to mean the files.
             as_files = as_files or options.get("allow_table_files") is True
-            files = Files(arguments, files_from, where, keys, jobs, spark, as_files=as_files, catalog_table=table)
+            files = Files(arguments, files_from, where, keys, jobs, spark, as_files=as_files)
             return function(files, **options)
 
         return add_options(command, (click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))
@@ -336,18 +336,13 @@ def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Calla
     return decorate
 
 
-def _spark(runner: str | None, jobs: int | None, master: str | None, conf: tuple[str, ...]) -> tuple[str | None, dict[str, str]] | None:
-    if (runner or (LOCAL if master is None else SPARK)) == LOCAL:
-        if master is not None or conf:
-            raise click.UsageError("--master and --conf are for --runner spark")
+def _spark(runner: str | None, jobs: int | None) -> tuple[str | None, dict[str, str]] | None:
+    """Return the master, None for the configured one, and the settings of Spark; None if this machine does the work."""
+    name, _, master = (runner or "local").partition(":")
+    if runner in (None, "local"):
         return None
+    if name != "spark":
+        raise click.UsageError(f"--on takes local, spark or spark:MASTER, not {runner}")
     if jobs is not None:
-        raise click.UsageError("--jobs applies to --runner local; with --runner spark, configure the executors")
-    return master, dict(map(_setting, conf))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign or not key:
-        raise click.UsageError(f"--conf must be key=value, not {text}")
-    return key, value
+        raise click.UsageError("--jobs is for this machine: with --on spark, configure the executors")
+    return master or None, spark_settings(click.get_current_context())
