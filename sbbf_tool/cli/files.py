@@ -15,6 +15,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import FORMATS, TEXT, Outputs, output_options
 from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import names_of
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 Report = TypeVar("Report")
 
-LOCAL, SPARK = "local", "spark"
+_IN_CATALOG = "spark:"
+"""The beginning of a PATH that is a table in Spark's catalog."""
 
 
 class _Count(click.IntRange):
@@ -56,7 +58,6 @@ def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) ->
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Read PATHs from this file, which lines or NUL bytes end; - is standard input."),
     click.option("--as-files", is_flag=True, help="Take the files below the root, those of old versions too."),
-    click.option("--table", "catalog_table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     click.option(
         "--keys",
@@ -67,13 +68,13 @@ _OPTIONS = (
     click.option(
         "--jobs", type=_Count(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
     ),
-    click.option("--runner", type=click.Choice((LOCAL, SPARK)), help="Where the work runs.  [default: local; spark with --master]"),
     click.option(
-        "--master",
-        metavar="URL",
-        help="Spark's master: local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port.  [default: as configured]",
+        "--on",
+        "runner",
+        metavar="spark[:MASTER]",
+        help="Let Spark do the work. MASTER is local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port."
+        "  [default: local]",
     ),
-    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more)."),
 )
 
 
@@ -104,8 +105,6 @@ class Files:
     """Master and settings, if Spark is the runner."""
     as_files: bool = False
     """Whether the root of a table means the files below it."""
-    catalog_table: str | None = None
-    """The name of a table in Spark's catalog, in place of PATHs."""
     strict: bool = False
     """Whether a file that lacks a column fails."""
     max_page_bytes: int | None = None
@@ -155,15 +154,24 @@ class Files:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the PATHs come from a file or Spark's catalog; no argument is then a PATH."""
-        return self.files_from is not None or self.catalog_table is not None
+        """Whether the PATHs come from a file; no argument is then a PATH."""
+        return self.files_from is not None
+
+    @property
+    def catalog_table(self) -> str | None:
+        """The name of the table in Spark's catalog that the only PATH means, such as `spark:db.events`."""
+        path = next((each for each in self.arguments if each.startswith(_IN_CATALOG)), None)
+        if path is None or self.is_listed:
+            return None
+        if self.spark is None or len(self.arguments) > 1:
+            reason = "give --on spark too" if self.spark is None else "give it as the only PATH"
+            raise click.UsageError(f"{path} is a table in Spark's catalog: {reason}")
+        return path.removeprefix(_IN_CATALOG)
 
     @property
     def names(self) -> tuple[str, ...] | Iterator[str]:
         """The PATHs. Raises click.UsageError if there are none, or if they come from two places."""
         if self.catalog_table is not None:
-            if self.arguments:
-                raise click.UsageError(f"give either --table or PATHs, not both: {self.arguments[0]}")
             return self._paths_of_catalog_table
         if self.files_from is None:
             if not self.arguments:
@@ -230,7 +238,7 @@ class Files:
     @cached_property
     def file(self) -> str | None:
         """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
-        if len(self.arguments) != 1 or self.is_listed or self.where is not None:
+        if len(self.arguments) != 1 or self.is_listed or self.where is not None or self.catalog_table is not None:
             return None
         if self.table is not None:
             return None
@@ -339,34 +347,24 @@ def over_files(
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         @output_options(formats)
         @wraps(function)
-        def command(runner: str | None, master: str | None, conf: tuple[str, ...], **given: Any) -> int:
+        def command(runner: str | None, **given: Any) -> int:
             own = {name: given.pop(name) for name in names & given.keys()}
             # To allow changes of a table's files is to mean the files.
             own["as_files"] |= own.get("allow_table_files", False)
-            if own["catalog_table"] is not None and own["files_from"] is not None:
-                raise click.UsageError("give either --table or a list of files, not both")
-            files = kind(**own, spark=_spark(runner, own["jobs"], master, conf))
-            if files.catalog_table is not None and files.spark is None:
-                raise click.UsageError("--table names a table in Spark's catalog: give --master too")
-            return function(files, **given)
+            return function(kind(**own, spark=_spark(runner, own["jobs"])), **given)
 
         return add_options(command, (*options, click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))
 
     return decorate
 
 
-def _spark(runner: str | None, jobs: int | None, master: str | None, conf: tuple[str, ...]) -> tuple[str | None, dict[str, str]] | None:
-    if (runner or (LOCAL if master is None else SPARK)) == LOCAL:
-        if master is not None or conf:
-            raise click.UsageError("--master and --conf are for --runner spark")
+def _spark(runner: str | None, jobs: int | None) -> tuple[str | None, dict[str, str]] | None:
+    """Return the master, None for the configured one, and the settings of Spark; None if this machine does the work."""
+    name, _, master = (runner or "local").partition(":")
+    if runner in (None, "local"):
         return None
+    if name != "spark":
+        raise click.UsageError(f"--on takes local, spark or spark:MASTER, not {runner}")
     if jobs is not None:
-        raise click.UsageError("--jobs applies to --runner local; with --runner spark, configure the executors")
-    return master, dict(map(_setting, conf))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign or not key:
-        raise click.UsageError(f"--conf must be key=value, not {text}")
-    return key, value
+        raise click.UsageError("--jobs is for this machine: with --on spark, configure the executors")
+    return master or None, spark_settings(click.get_current_context())

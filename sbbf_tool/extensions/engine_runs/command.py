@@ -73,7 +73,7 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
     if files.keys is not None:
         raise click.UsageError("query engines are run without keys: --run and --keys exclude each other")
     if files.spark is not None:
-        raise click.UsageError("--run runs engines on this machine, and --runner spark does not apply to it")
+        raise click.UsageError("--run runs engines on this machine, and --on spark does not apply to it")
     engines = [name.strip() for text in names for name in text.split(",") if name.strip()]
     with show_progress("running query engines"):
         seconds = click.get_current_context().meta[_LIMIT]
