@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.add_filter import say_without_values
-from sbbf_tool.cli.changes import change_options, keeps_state
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import over_files, page_limit_option
-from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.files import page_limit_option, state_option
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import declare_filters
@@ -23,7 +23,6 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.files import Files
     from sbbf_tool.verbs.apply import ApplyReport, DeclaredColumn
 
 _KINDS = {"missing": "missing", "weaker": "weaker", "too large": "too_large", "broken": "broken", "undeclared": "undeclared"}
@@ -45,23 +44,8 @@ _BYTES = ("bytes", "estimated_bytes")
 @click.command(cls=Command)
 @click.option("--remove-undeclared", is_flag=True, help="Also remove filters that are not declared.")
 @engines_option
-@page_limit_option
-@change_options
-@output_options()
-@over_files("[PATH]...")
-@keeps_state
-def command(
-    files: Files,
-    outputs: Outputs,
-    in_place: bool,
-    allow_table_files: bool,
-    dry_run: bool,
-    files_per_commit: int | None,
-    commit: str | None,
-    remove_undeclared: bool,
-    engines: tuple[str, ...],
-    max_page_bytes: int | None,
-) -> int:
+@over_changed_files(page_limit_option, state_option, metavar="[PATH]...", has_output=False)
+def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ...]) -> int:
     """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make it so.
 
     \b
@@ -73,9 +57,6 @@ def command(
     and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
     """
     from sbbf_tool.cli.declared_run import DeclaredRun
-    from sbbf_tool.cli.undo import Undo
-    from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.file.partitions import parse_predicate
     from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
     from sbbf_tool.running.work import Work
@@ -83,22 +64,19 @@ def command(
 
     declarations = declare_filters(used_config(click.get_current_context()))
     where = None if files.where is None else parse_predicate(files.where)
-    names = files.names if files.arguments or files.is_listed else ()
-    parts = select_declared_files(declarations, names, where, as_files=files.as_files)
-    changes = in_place and not dry_run
-    limit = PageLimit(max_page_bytes, files.jobs)
-    edit = Edit(in_place=in_place, dry_run=not changes, allow_table_files=allow_table_files, keys=files.keys, limit=limit)
-    work = {part: Work(Apply(part.declarations, remove_undeclared, engines), edit=edit) for part in parts}
-    view = _ApplyView(changes, remove_undeclared, files.jobs or os.cpu_count() or 1)
-    is_complete = files.where is None and not (files.arguments or files.is_listed)
-    paths = paths_of_files(parts) if is_complete else ()
-    run = DeclaredRun(files, work, changes=changes, files_per_commit=files_per_commit, conditional_put=commit is not None, paths=paths)
+    is_given = bool(files.arguments) or files.is_listed
+    parts = select_declared_files(declarations, files.names if is_given else (), where, as_files=files.as_files)
+    state = files.state
+    files.dry_run |= not files.in_place
+    work = {part: Work(Apply(part.declarations, remove_undeclared, engines), edit=files.edit()) for part in parts}
+    run = DeclaredRun(files, work, () if is_given or where is not None else paths_of_files(parts))
+    run.state = state
+    view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
     view.commits = run.commits
-    if changes and run.commits is None:
-        options = ["--allow-table-files"] if allow_table_files else []
-        view.undo = Undo(files.arguments, options, view.not_undone, files.keys_path)
+    if run.commits is None:
+        view.undo = files.undo(view.not_undone)
     names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
-    return report_files(run, work[parts[0]], view, outputs, names)
+    return report_files(run, work[parts[0]], view, names)
 
 
 class _ApplyView(View["ApplyReport"]):
@@ -138,9 +116,6 @@ class _ApplyView(View["ApplyReport"]):
         if not codes:
             raise no_declared_file()
         return max(codes)
-
-    def show(self, page: Page, report: ApplyReport) -> None:
-        self.show_line(page, report)
 
     def show_line(self, page: Page, report: ApplyReport) -> None:
         parts = [text for column in report.columns if (text := _describe(column, removes=self._removes))]

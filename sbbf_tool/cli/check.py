@@ -10,11 +10,10 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
-from sbbf_tool.cli.changes import keeps_state
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, merge_fixes, show_findings
-from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, View, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
@@ -36,21 +35,8 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @policy_options
-@strict_option
-@page_limit_option
-@output_options(FINDING_FORMATS)
-@over_files()
-@keeps_state
-def command(
-    files: Files,
-    outputs: Outputs,
-    max_page_bytes: int | None,
-    strict: bool,
-    list_rules: bool,
-    baseline: str | None,
-    declared: bool,
-    **options: Any,
-) -> int:
+@over_files("PATH...", strict_option, page_limit_option, state_option, formats=FINDING_FORMATS)
+def command(files: Files, list_rules: bool, baseline: str | None, declared: bool, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     \b
@@ -63,9 +49,8 @@ def command(
     from sbbf_tool.cli import policy
 
     if list_rules:
-        policy.show_rules(outputs)
+        policy.show_rules(files.outputs)
         return 0
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
@@ -79,10 +64,9 @@ def command(
     if files.table is None and not (files.as_files or files.file):
         files = files.without_old_files(policy.declare_filters(used_config(context)))
     # The sums of many files need no more than the findings.
-    is_brief = files.file is None and files.state is None and not terminal().shows_all and outputs.formats <= {TABLE, "markdown"}
-    work = Work(Check(chosen, is_brief), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
+    is_brief = files.file is None and files.state is None and not terminal().shows_all and files.outputs.formats <= {TABLE, "markdown"}
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(files, reference), outputs, chosen.columns)
+    code = report_files(files, files.work(Check(chosen, is_brief)), _CheckView(files, reference), chosen.columns)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code

@@ -11,7 +11,7 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
@@ -73,17 +73,13 @@ _BAR = 40
     "--no-bitsets", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out."
 )
 @engines_option
-@strict_option
-@output_options()
-@over_files()
+@over_files("PATH...", strict_option)
 def command(
     files: Files,
     columns: tuple[str, ...],
     by_row_group: bool,
     no_bitsets: bool,
     engines: tuple[str, ...],
-    strict: bool,
-    outputs: Outputs,
 ) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
@@ -95,14 +91,10 @@ def command(
     false-positive rate (fpp) and the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in
     each row group, as bars. For several files, the rows are sums over all files. With --all, column chunks without a filter are shown too.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.inspect import Inspect
 
     view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=terminal().shows_all)
-    work = Work(
-        Inspect(columns, terminal().shows_all, not no_bitsets, engine_names=engines), keys=files.keys, strict=files.is_strict(strict)
-    )
-    return report_files(files, work, view, outputs, columns)
+    return report_files(files, files.work(Inspect(columns, terminal().shows_all, not no_bitsets, engine_names=engines)), view, columns)
 
 
 @dataclass(slots=True)

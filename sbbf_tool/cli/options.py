@@ -23,9 +23,9 @@ _OPTIONS = {
     SAFETY: "--output --in-place --append --force --dry-run --also-new-files --abandoned --older-than --ours --allow-outside",
     VIEW: "--rows --names --null-separated --stats --row-groups --matrix --emit",
     FILES: "--files-from --where --strict --state",
-    TABLES: "--table --as-files --all-versions --allow-table-files --commit",
+    TABLES: "--as-files --all-versions --allow-table-files --commit",
     KEYS: "--keys",
-    RUNNER: "--jobs --runner --master --conf",
+    RUNNER: "--jobs --on",
     OUTPUT: "--format --report --all --quiet --verbose",
     SETTINGS: "--config --no-config --version --help"
     " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv --min-chunk-bytes",
@@ -34,9 +34,9 @@ SECTIONS = tuple(_OPTIONS)
 
 EXPLANATIONS = {
     "--files-from": "PATH is a Parquet file, a folder of them, a quoted glob, a URL or a table.",
-    "--table": "Files of a table change in one commit: see sbbf help tables.",
+    "--as-files": "Files of a table change in one commit: see sbbf help tables.",
     "--keys": "A key is never a word of the command line, which other users can read.",
-    "--runner": "Processes of this machine, or of Spark: see sbbf help spark.",
+    "--on": "Processes of this machine do the work, or Spark: see sbbf help spark.",
     "--format": "Results are on standard output, everything else on standard error.",
     "--config": "A variable, SBBF_COMMAND_OPTION, or a file can set most options, and what has no dashes here.",
 }

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 from sbbf_tool.cli.output import print_out, writer_for
 from sbbf_tool.cli.spelling import quote_command
@@ -17,8 +18,9 @@ from sbbf_tool.cli.terminal import is_terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
 
-Rows = Iterable[Sequence[object]]
-Choice = Callable[[Sequence[object]], bool]
+Rows = Iterable[object]
+"""The cells of each row as a tuple, or an object with the attributes that the columns name."""
+Choice = Callable[[Any], bool]
 
 MOST_ROWS = 40
 """Rows of a table on a terminal; a pipe gets all, as does a terminal with --all."""
@@ -68,7 +70,7 @@ class Page:
 
         If there are more rows than that, the rows that `matters` selects come first.
         """
-        cells = [list(row) for row in rows]
+        cells = list(rows)
         count = len(cells) if whole or self.width is None else min(most_rows, len(cells))
         if count < len(cells) and matters is not None:
             cells.sort(key=matters, reverse=True)
@@ -155,7 +157,7 @@ class MarkdownPage(Page):
     def table(
         self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
-        cells = [list(row) for row in rows]
+        cells = list(rows)
         if not cells:
             return
         visible, lines = format_cells(columns, cells, units=True)

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
-from sbbf_tool.cli.formats import Outputs, Run, View
+from sbbf_tool.cli.formats import Outputs
 from sbbf_tool.cli.options import PureSetting, add_options, engines_option, name_of
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.settings import ensure_kind, used_config
@@ -127,7 +127,7 @@ def show_rules(outputs: Outputs, schema: str = "check") -> None:
     from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.rules.catalog import list_rules
 
-    outputs.print(Run(_RulesView(), RulesReport, is_single=True), "rules", RulesReport(list_rules(schema)))
+    outputs.print("rules", RulesReport(list_rules(schema)), _show_rules)
 
 
 _COLUMNS = (
@@ -139,10 +139,7 @@ _COLUMNS = (
 )
 
 
-class _RulesView(View["RulesReport"]):
-    schema = "rules"
-
-    def show(self, page: Page, report: RulesReport) -> None:
-        page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
-        if page.is_terminal:
-            page.say("sbbf rule NAME explains a rule")
+def _show_rules(page: Page, report: RulesReport) -> None:
+    page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
+    if page.is_terminal:
+        page.say("sbbf rule NAME explains a rule")

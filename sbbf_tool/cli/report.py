@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
-from sbbf_tool.cli.formats import Item, Output, Outputs, Run, View
+from sbbf_tool.cli.formats import Item, Output, Run, View
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
@@ -137,7 +137,7 @@ def _has_nothing_to_do(row: Row[Any]) -> bool:
     return row.reason == HAS_EVERY_FILTER or row.report is not None or isinstance(row.error, NothingToDoError)
 
 
-def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Outputs, columns: tuple[str, ...] = ()) -> int:
+def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[str, ...] = ()) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
     If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
@@ -152,7 +152,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
     last_path: str | None = None
     roots = () if is_single or view.has_full_names else tuple(map(redact, files.roots))
     run = Run(view, view.row or work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
-    with outputs.open(run) as sinks, limit_complaints(files.most_files):
+    with files.outputs.open(run) as sinks, limit_complaints(files.most_files):
 
         def take(raw_row: Row[Any]) -> None:
             nonlocal error, last_path
@@ -197,7 +197,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
             for raw_row in files.rest if view.commits is None else ():
                 if raw_row.path != last_path:
                     take(raw_row)
-            report = sinks[-1] if outputs.report is not None and view.commits is None else None
+            report = sinks[-1] if files.outputs.report is not None and view.commits is None else None
             code = interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED
             _end_early(view, outcomes, report, code)
             if report is None:
@@ -254,7 +254,7 @@ def _end(
 
 def _summarize(view: View[Any], outcomes: _Outcomes, code: int, columns: Mapping[str, Any], totals: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document that sums up the files."""
-    counts = {"command": view.command or view.schema, **outcomes.document(), "exit_code": code}
+    counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
     return render.document("summary", {**counts, **columns, "totals": {**view.totals(), **totals}})
 
 

@@ -24,6 +24,9 @@ _COMMANDS = {
 
 _GONE = {
     "--each-file --wide --all-types": "use --all",
+    "--master --runner --remote": "use --on spark, or --on spark:MASTER",
+    "--conf": "write settings of Spark into the table [spark] of sbbf.toml",
+    "--table": "give the PATH spark:db.table",
     "--color": "set the variable NO_COLOR or FORCE_COLOR",
     "--debug": "use --verbose",
 }

@@ -92,6 +92,8 @@ class TestUnusableFiles:
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
             ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max fpp must be above 0 and below 1"),
+            ("spark = 1", "spark must be a table"),
+            ("[spark]\na.b = [1]", "spark.a.b must be text, a number, true or false"),
             ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
         ],
     )
@@ -152,6 +154,13 @@ class TestTrust:
         assert (folder / "events.parquet").read_bytes() == before
         assert self.change(fixtures, folder, "--no-config") == 0
         assert self.change(fixtures, folder, "--config", str(path)) == 0
+
+    @each("text, words", [("[spark]\nexecutor.instances = 1\n", ["--on", "spark"]), ("[inspect]\non = 'spark'\n", [])])
+    def test_settings_of_spark(self, text, words, folder, lying, capfd):
+        path = write(folder / "sbbf.toml", text, 0o666)
+        assert run(["inspect", lying, *words]) == 2
+        err = capfd.readouterr().err
+        assert f"settings of Spark can run code, and every user can write to it; use them with --config {path}" in err
 
     def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
         for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "rebuild = 'all'", "output = 'x'"):

@@ -55,7 +55,7 @@ URLS = {
 }
 DATA = {"--value", "--query", "--where", "--require"}
 """Values and names of columns, and conditions with them: a report prints them as they are."""
-OF_SPARK = {"--master", "--conf"}
+OF_SPARK = {"--on"}
 
 
 @pytest.fixture(autouse=True)

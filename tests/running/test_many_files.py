@@ -165,10 +165,8 @@ def test_false_negatives_are_findings(lake, capsys):
     [
         (["add-filter", "x", "--in-place"], "give one of --column and --advise"),
         (["add-filter", "x", "-c", "a", "--advise"], "give one of --column and --advise"),
-        (["inspect", "x", "--master", "local[2]", "--runner", "local"], "are for --runner spark"),
-        (["inspect", "x", "--conf", "a=b"], "are for --runner spark"),
-        (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs applies to --runner local"),
-        (["inspect", "x", "--runner", "spark", "--conf", "a"], "must be key=value"),
+        (["inspect", "x", "--on", "spark", "--jobs", "2"], "--jobs is for this machine"),
+        (["inspect", "x", "--on", "yarn"], "--on takes local, spark or spark:MASTER, not yarn"),
         (["probe", "x", "-c", "id"], "no value to query"),
     ],
 )
