@@ -9,11 +9,11 @@ import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import ChangedFiles, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option, state_option, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.options import WEAK_FILTERS, engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.progress import show_progress
@@ -60,7 +60,7 @@ _COLUMNS = (
 @click.option(
     "--also-new-files", is_flag=True, help="Of a table: let its writers add filters to new files. That sets properties of the table."
 )
-@over_changed_files(strict_option, force_option, page_limit_option, state_option)
+@over_changed_files(strict_option, page_limit_option, state_option, risks=(WEAK_FILTERS,))
 def command(
     files: ChangedFiles,
     columns: tuple[str, ...],

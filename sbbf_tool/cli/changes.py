@@ -10,7 +10,7 @@ import click
 
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import PureSetting
+from sbbf_tool.cli.options import CONDITIONAL_PUT, TABLE_FILES, WEAK_FILTERS, PureSetting, allow_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file. That is one step, after the new file has been verified."),
-    click.option("--allow-table-files", is_flag=True, help="Also change files that belong to tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
     click.option(
         "--files-per-commit",
@@ -39,18 +38,9 @@ _OPTIONS = (
         metavar="N",
         help="Of a table: commit every N files.  [default: once]",
     ),
-    click.option(
-        "--commit",
-        type=click.Choice(("conditional-put",)),
-        help="With a log on S3: confirm that all writers create versions by conditional requests.",
-    ),
 )
 _output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
-force_option = click.option(
-    "--force",
-    is_flag=True,
-    help="Also write filters that exclude too little. Their false-positive rate is above 50 % and above ten times the target.",
-)
+_ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
 
 @dataclass(eq=False)
@@ -59,17 +49,16 @@ class ChangedFiles(Files):
 
     output: str | None = None
     in_place: bool = False
-    allow_table_files: bool = False
     files_per_commit: int | None = None
-    commit: str | None = None
-    force: bool = False
+    allow: frozenset[str] = frozenset()
+    """The risks that the command line accepts."""
 
     def edit(self, *, append: bool = False) -> Edit:
         """Return how each file is changed."""
         from sbbf_tool.editing.edit import Edit
         from sbbf_tool.file.page_limit import PageLimit
 
-        options = {"allow_table_files": self.allow_table_files, "keys": self.keys, "append": append, "force": self.force}
+        options = {"allow_table_files": TABLE_FILES in self.allow, "force": WEAK_FILTERS in self.allow, "keys": self.keys, "append": append}
         return Edit(self.output, self.in_place, dry_run=self.dry_run, limit=PageLimit(self.max_page_bytes, self.jobs), **options)
 
     def ensure_target(self) -> None:
@@ -89,12 +78,12 @@ class ChangedFiles(Files):
     def begin_change(self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool) -> TableChange:
         """Begin the change of a table."""
         if not self.dry_run:
-            table.ensure_changeable(conditional_put=self.commit is not None)
+            table.ensure_changeable(conditional_put=CONDITIONAL_PUT in self.allow)
         return table.begin(
             change,
             selection.where,
             files_per_commit=self.files_per_commit,
-            conditional_put=self.commit is not None,
+            conditional_put=CONDITIONAL_PUT in self.allow,
             dry_run=self.dry_run,
             keys=self.keys,
             may_lack_columns=may_lack_columns,
@@ -105,7 +94,7 @@ class ChangedFiles(Files):
         """Return how to undo what is done in place; `reason` is why some changes have no undo."""
         if not self.in_place or self.dry_run:
             return None
-        options = ["--allow-table-files"] if self.allow_table_files else []
+        options = list(_ALLOW_TABLE_FILES) if TABLE_FILES in self.allow else []
         options += [] if self.files_from is None else ["--files-from", self.files_from]
         options += [] if self.where is None else ["--where", self.where]
         return Undo(self.arguments, options, reason, self.keys_path)
@@ -134,7 +123,7 @@ class ChangedFiles(Files):
 
             change = Change(f"{work.verb.operation} BLOOM FILTERS", columns, properties or {})
             self.table_change = self.begin_change(self.table, change, self.selection, may_lack_columns=may_lack_columns)
-            self.table.ensure_changeable(conditional_put=self.commit is not None)
+            self.table.ensure_changeable(conditional_put=CONDITIONAL_PUT in self.allow)
             self.table_change.ensure_columns(self.selection)
             if not self.dry_run:
                 view.commits = self.table_change.outcome(has_undo=view.schema == "add-filter")
@@ -143,10 +132,11 @@ class ChangedFiles(Files):
 
 
 def over_changed_files(
-    *options: Callable[[Any], Any], metavar: str = "PATH...", has_output: bool = True
+    *options: Callable[[Any], Any], metavar: str = "PATH...", has_output: bool = True, risks: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Turn `function(files, ...)` into a command that changes files, with the options for files, for changes, and these."""
-    return over_files(metavar, *([_output_option] if has_output else []), *_OPTIONS, *options, kind=ChangedFiles)
+    allow = allow_option(TABLE_FILES, CONDITIONAL_PUT, *risks)
+    return over_files(metavar, *([_output_option] if has_output else []), *_OPTIONS, allow, *options, kind=ChangedFiles)
 
 
 _LABEL = "undo: "
@@ -196,7 +186,7 @@ class Undo:
             # With the PATHs of the command, filters that other files had before would be removed too.
             fix, options = (Fix("remove_filters", (), keys=self._keys), ("--ours",)) if self._are_first else (fix, ())
             assert fix is not None
-            self._show_command(page, fix, self._changed, (*options, *(each for each in self._options if each == "--allow-table-files")))
+            self._show_command(page, fix, self._changed, (*options, *(each for each in self._options if each in _ALLOW_TABLE_FILES)))
         elif None in self._fixes:
             page.say(f"{_LABEL}{self._reason}")
         else:

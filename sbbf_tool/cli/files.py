@@ -13,7 +13,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import FORMATS, TEXT, Outputs, output_options
-from sbbf_tool.cli.options import PureSetting, add_options
+from sbbf_tool.cli.options import TABLE_FILES, PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.sizes import SIZE
@@ -350,7 +350,7 @@ def over_files(
         def command(runner: str | None, **given: Any) -> int:
             own = {name: given.pop(name) for name in names & given.keys()}
             # To allow changes of a table's files is to mean the files.
-            own["as_files"] |= own.get("allow_table_files", False)
+            own["as_files"] |= TABLE_FILES in own.get("allow", ())
             return function(kind(**own, spark=_spark(runner, own["jobs"])), **given)
 
         return add_options(command, (*options, click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import ChangedFiles, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option, strict_option
 from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import WEAK_FILTERS
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
@@ -33,7 +34,7 @@ _COLUMNS = (
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--drop", is_flag=True, help="Drop broken filters instead of building them. The others stay.")
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
-@over_changed_files(strict_option, force_option, page_limit_option)
+@over_changed_files(strict_option, page_limit_option, risks=(WEAK_FILTERS,))
 def command(files: ChangedFiles, columns: tuple[str, ...], drop: bool, quick: bool) -> int:
     """Fix defective filters: build broken ones again, and correct lengths and offsets.
 

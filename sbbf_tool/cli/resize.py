@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import ChangedFiles, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import WEAK_FILTERS
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
@@ -40,7 +41,7 @@ MOST_SIZES = 20
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=RATIO, metavar="RATE", help="The smallest size with at most this false-positive rate.")
 @click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
-@over_changed_files(strict_option, force_option)
+@over_changed_files(strict_option, risks=(WEAK_FILTERS,))
 def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 

@@ -27,6 +27,11 @@ _GONE = {
     "--master --runner --remote": "use --on spark, or --on spark:MASTER",
     "--conf": "write settings of Spark into the table [spark] of sbbf.toml",
     "--table": "give the PATH spark:db.table",
+    "--force": "use --allow weak-filters",
+    "--allow-table-files": "use --allow table-files",
+    "--allow-outside": "use --allow outside-files",
+    "--commit": "use --allow conditional-put",
+    "--unreadable": "use --select unreadable-index",
     "--color": "set the variable NO_COLOR or FORCE_COLOR",
     "--debug": "use --verbose",
 }

@@ -163,7 +163,7 @@ class TestTrust:
         assert f"settings of Spark can run code, and every user can write to it; use them with --config {path}" in err
 
     def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
-        for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "rebuild = 'all'", "output = 'x'"):
+        for key in ("in-place = true", "column = ['user_id']", "allow = ['table-files']", "rebuild = 'all'", "output = 'x'"):
             write(folder / "sbbf.toml", f"[add-filter]\n{key}\n")
             assert self.change(fixtures, folder) == 2
             assert "has no key" in capfd.readouterr().err

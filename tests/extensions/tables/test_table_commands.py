@@ -87,8 +87,8 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
     code, _, err = call(capsys, "add-filter", file, "-c", "id", "--in-place")
     assert code == 4
     assert f"name the table itself, {table}, to change its files in one commit, or allow changes to files of tables" in err
-    assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow-table-files")[0] == 0
-    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--allow-table-files")
+    assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow", "table-files")[0] == 0
+    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--allow", "table-files")
     assert (code, "committed" in out, deltalake.DeltaTable(table).version()) == (0, False, 2)
 
 
@@ -124,7 +124,7 @@ def test_filters_that_exclude_hardly_any_value_are_not_committed(table, capsys):
     code, out, err = call(capsys, *words)
     assert (code, "committed 3 files" in out) == (4, True), out
     assert err.count("column id: 1 filter left out, whose false-positive rate would be") == 1
-    assert call(capsys, *words, "--force")[0] == 0
+    assert call(capsys, *words, "--allow", "weak-filters")[0] == 0
 
 
 def test_abandoned_copies_are_listed_and_deleted(table, capsys):

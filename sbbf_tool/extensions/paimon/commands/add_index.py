@@ -10,12 +10,13 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import OUTSIDE_FILES, WEAK_FILTERS, allow_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
-from sbbf_tool.extensions.paimon.commands.options import dry_run_option, outside_option
+from sbbf_tool.extensions.paimon.commands.options import dry_run_option
 from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
 from sbbf_tool.numbers import format_count
 
@@ -27,16 +28,11 @@ if TYPE_CHECKING:
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
 @click.option("--rebuild", type=click.Choice(("all",)), help="Rebuild the filters of data files that have one for the column.")
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Also write filters that exclude too little. Their false-positive rate is above 50 % and above twice the target.",
-)
-@outside_option
+@allow_option(WEAK_FILTERS, OUTSIDE_FILES)
 @dry_run_option
 @page_limit_option
 @output_options()
-def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
+def command(table: str, columns: tuple[str, ...], allow: frozenset[str], outputs: Outputs, **options: Any) -> int:
     """Add an index to the data files of a table that have none for a column, in a new snapshot. Data files stay unchanged.
 
     \b
@@ -52,7 +48,7 @@ def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: A
     from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 
     with show_progress("adding indexes"):
-        report = add_paimon_index(table, columns, **options)
+        report = add_paimon_index(table, columns, force=WEAK_FILTERS in allow, allow_outside=OUTSIDE_FILES in allow, **options)
     outputs.print("paimon-add-index", report, _show_report)
     code = render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
     return max(code, RefusedError.exit_code) if report.refused else code

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
+from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
+
 Command = TypeVar("Command", bound=Callable[..., object])
 
-outside_option = click.option(
-    "--allow-outside",
-    is_flag=True,
-    help="Read files outside the folder of the table that its metadata refers to. By default they are skipped.",
-)
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
 _snapshot_option = click.option("--snapshot", type=int, metavar="N", help="Read the table at this snapshot.  [default: the latest]")
 _branch_option = click.option("--branch", metavar="NAME", help="Read this branch of the table.")
+
+
+def outside_option(command: Command) -> Command:
+    """Add the option that passes `allow_outside` to a command."""
+
+    @wraps(command)
+    def wrapped(*args: Any, allow: frozenset[str], **options: Any) -> object:
+        return command(*args, allow_outside=OUTSIDE_FILES in allow, **options)
+
+    return cast("Command", allow_option(OUTSIDE_FILES)(wrapped))
 
 
 def table_options(command: Command) -> Command:

@@ -13,6 +13,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import outside_option
 from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
+from sbbf_tool.extensions.paimon.rules import UNREADABLE_INDEX
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -29,11 +30,16 @@ if TYPE_CHECKING:
     metavar="COL",
     help="Column whose Bloom filters to remove (repeat for more); m[key] is an entry of the map m.  [default: all columns]",
 )
-@click.option("--unreadable", is_flag=True, help="Remove whole indexes that contradict the format or are missing; Paimon fails on them.")
+@click.option(
+    "--select",
+    "rule",
+    type=click.Choice((UNREADABLE_INDEX,)),
+    help="Remove the whole indexes with this finding: they contradict the format or are missing, and Paimon fails on them.",
+)
 @outside_option
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would be removed, but write nothing.")
 @output_options()
-def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
+def command(table: str, columns: tuple[str, ...], rule: str | None, outputs: Outputs, **options: Any) -> int:
     """Remove Bloom filters from the indexes of a table, in a new snapshot. Data files stay unchanged, and no row changes.
 
     \b
@@ -46,7 +52,7 @@ def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: A
     """
     from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 
-    report = remove_paimon_index(table, columns, **options)
+    report = remove_paimon_index(table, columns, unreadable=rule is not None, **options)
     outputs.print("paimon-remove-index", report, _show_report)
     return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
 
