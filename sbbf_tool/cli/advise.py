@@ -174,15 +174,19 @@ def _total(page: Page, report: AdviceReport) -> Iterator[str]:
 def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
     """Yield the reason for the advice on each column, and its cautions; columns with the same reason share a line."""
     columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    sources = dict.fromkeys(f" [distinct values: {column.ndv_source}]" for column in report.columns if column.ndv_source)
     for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
-        source = f" [distinct values: {column.ndv_source}]" if column.ndv_source else ""
-        hint = "; --all includes it" if column.verdict == "left out" else ""
-        columns.setdefault((f"{column.verdict}: {column.reason}{hint}{source}", tuple(column.cautions)), []).append(column.column)
+        source = f" [distinct values: {column.ndv_source}]" if column.ndv_source and len(sources) > 1 else ""
+        columns.setdefault((f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []).append(column.column)
     for (reason, cautions), names in columns.items():
         joined_names = page.join_names(names)
         yield f"{joined_names}: {reason}"
         for caution in cautions:
             yield f"note: {'columns' if len(names) > 1 else 'column'} {joined_names}: {caution}"
+    if len(sources) == 1:
+        yield next(iter(sources))[2:-1]
+    if any(column.verdict == "left out" for column in report.columns):
+        yield "--all includes the columns that are left out"
 
 
 _USELESS = 0.5

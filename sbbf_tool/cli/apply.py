@@ -21,6 +21,7 @@ from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
+from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.apply import ApplyReport, DeclaredColumn
@@ -69,12 +70,15 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     state = files.state
     files.dry_run |= not files.in_place
     work = {part: Work(Apply(part.declarations, remove_undeclared, engines), edit=files.edit()) for part in parts}
-    run = DeclaredRun(files, work, () if is_given or where is not None else paths_of_files(parts))
+    paths = [] if is_given or where is not None else list(paths_of_files(parts))
+    run = DeclaredRun(files, work, paths)
     run.state = state
     view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
     view.commits = run.commits
     if run.commits is None:
-        view.undo = files.undo(view.not_undone)
+        has_where = any(declaration.where is not None for part in parts for declaration in part.declarations)
+        globs = [path if is_url(path) else os.path.relpath(os.path.join(folder, path)) for path, folder in paths]
+        view.undo = files.undo(view.not_undone, () if has_where else globs)
     names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
     return report_files(run, work[parts[0]], view, names)
 

@@ -90,14 +90,14 @@ class ChangedFiles(Files):
             on_cluster=self.spark is not None,
         )
 
-    def undo(self, reason: str) -> Undo | None:
-        """Return how to undo what is done in place; `reason` is why some changes have no undo."""
+    def undo(self, reason: str, paths: Sequence[str] = ()) -> Undo | None:
+        """Return how to undo what is done in place; `reason` is why some changes have no undo, `paths` mean the files without PATHs."""
         if not self.in_place or self.dry_run:
             return None
         options = list(_ALLOW_TABLE_FILES) if TABLE_FILES in self.allow else []
         options += [] if self.files_from is None else ["--files-from", self.files_from]
         options += [] if self.where is None else ["--where", self.where]
-        return Undo(self.arguments, options, reason, self.keys_path)
+        return Undo(self.arguments or paths, options, reason, self.keys_path)
 
     def report(
         self,
@@ -188,7 +188,9 @@ class Undo:
             assert fix is not None
             self._show_command(page, fix, self._changed, (*options, *(each for each in self._options if each in _ALLOW_TABLE_FILES)))
         elif None in self._fixes:
-            page.say(f"{_LABEL}{self._reason}")
+            page.say(
+                f"{_LABEL}{'sbbf remove-filter --ours, on each changed file; --report saves them' if self._are_first else self._reason}"
+            )
         else:
             page.say(f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them")
 
