@@ -34,11 +34,11 @@ ORDER = (
 BUDGETS = {
     "words": 880,
     "bloom": 1_160,
-    "parquet": 4_175,
+    "parquet": 4_170,
     "encryption": 820,
     "storage": 5_585,
-    "reports": 900,
-    "file": 3_125,
+    "reports": 905,
+    "file": 3_115,
     "query_engines": 505,
     "rules": 1_740,
     "writers": 475,
@@ -46,14 +46,14 @@ BUDGETS = {
     "editing": 890,
     "verbs": 3_460,
     "running": 1_925,
-    "spark": 1_850,
+    "spark": 1_845,
     "cli": 6_420,
     "avro": 380,
-    "paimon": 5_395,
+    "paimon": 5_235,
     "tables": 4_565,
-    "report": 2_110,
+    "report": 2_105,
     "conformance": 1_960,
-    "engine_runs": 1_480,
+    "engine_runs": 1_475,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}
