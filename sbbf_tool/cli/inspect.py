@@ -11,12 +11,13 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups
@@ -67,24 +68,18 @@ _BAR = 40
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
 @click.option(
     "--no-bitsets", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out."
 )
 @engines_option
-@strict_option
-@output_options()
-@over_files()
+@over_files("PATH...", strict_option)
 def command(
     files: Files,
     columns: tuple[str, ...],
-    all_chunks: bool,
     by_row_group: bool,
     no_bitsets: bool,
     engines: tuple[str, ...],
-    strict: bool,
-    outputs: Outputs,
 ) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
@@ -94,14 +89,12 @@ def command(
 
     Each row is a column: how many row groups have a filter, the size of all its filters and their share of the data, the mean and the worst
     false-positive rate (fpp) and the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in
-    each row group, as bars. For several files, the rows are sums over all files.
+    each row group, as bars. For several files, the rows are sums over all files. With --all, column chunks without a filter are shown too.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.inspect import Inspect
 
-    view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=files.each_file)
-    work = Work(Inspect(columns, all_chunks, not no_bitsets, engine_names=engines), keys=files.keys, strict=files.is_strict(strict))
-    return report_files(files, work, view, outputs, columns)
+    view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=terminal().shows_all)
+    return report_files(files, files.work(Inspect(columns, terminal().shows_all, not no_bitsets, engine_names=engines)), view, columns)
 
 
 @dataclass(slots=True)

@@ -182,7 +182,7 @@ def limit_complaints(most: int | None) -> Iterator[None]:
         _quota.reset(token)
         for kind, count in quota.excess().items() if quota is not None else ():
             if kind == "error" or not terminal().quiet:
-                complain(f"sbbf: and {count:,} more {kind}{'' if count == 1 else 's'}; --each-file shows them")
+                complain(f"sbbf: and {count:,} more {kind}{'' if count == 1 else 's'}; --all shows them")
 
 
 def complain(line: str, *, kind: str = "error") -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
-from sbbf_tool.cli.formats import Item, Output, Outputs, Run, View
+from sbbf_tool.cli.formats import Item, Output, Run, View
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
@@ -54,7 +54,7 @@ class _Outcomes:
         """Number of files whose outcome the state has."""
         self._has_state = False
         self._warnings: Counter[str] = Counter()
-        self._names_each, self._refusals = names_each, Counter[str]()
+        self._names_each, self._refusals = names_each, Counter[tuple[str, str]]()
         self._words = {
             OK: done,
             _NOTHING_TO_DO: nothing_to_do,
@@ -100,21 +100,22 @@ class _Outcomes:
             if len(self._warnings) < _MOST_IN_MEMORY or warning in self._warnings:
                 self._warnings[warning] += 1
 
-    def refuse(self, path: str, reason: str) -> None:
-        """Print why a file was refused, once for all files with the same reason, such as those of one table."""
-        if reason not in self._refusals:
-            complain(f"sbbf: {path}: {reason}")
-        if not self._names_each and (reason in self._refusals or len(self._refusals) < _MOST_IN_MEMORY):
-            self._refusals[reason] += 1
+    def refuse(self, path: str, reason: str, kind: str = "error") -> None:
+        """Print why a file was refused or skipped, once for all files with the same reason, such as those of one table."""
+        refusal = kind, reason
+        if refusal not in self._refusals:
+            complain(f"sbbf: {path}: {reason}", kind=kind)
+        if not self._names_each and (refusal in self._refusals or len(self._refusals) < _MOST_IN_MEMORY):
+            self._refusals[refusal] += 1
 
     def say_again(self) -> None:
         """Print how many more files have the same warning, or were refused for the same reason."""
         for warning, files in self._warnings.items():
             if files > 1 and not terminal().quiet:
                 complain(f"sbbf: {format_count(files - 1, 'more file')}: {warning}", kind="warning")
-        for reason, files in self._refusals.items():
+        for (kind, reason), files in self._refusals.items():
             if files > 1:
-                complain(f"sbbf: {format_count(files - 1, 'more file')}: {reason}")
+                complain(f"sbbf: {format_count(files - 1, 'more file')}: {reason}", kind=kind)
 
     def note_state(self, files: Files) -> None:
         """Count the files that were not opened, and print what of the state could not be read."""
@@ -136,25 +137,27 @@ def _has_nothing_to_do(row: Row[Any]) -> bool:
     return row.reason == HAS_EVERY_FILTER or row.report is not None or isinstance(row.error, NothingToDoError)
 
 
-def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Outputs, columns: tuple[str, ...] = ()) -> int:
+def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[str, ...] = ()) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
     If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
     document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
     other differences between the files are printed. A command that only reads stops when its output is closed.
     """
-    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None, names_each=files.each_file)
+    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None, names_each=terminal().shows_all)
     codes: set[int] = set()
     is_single = files.file is not None
     named_columns, code = NamedColumns(columns), 0
     error: BaseException | None = None
     last_path: str | None = None
+    roots = () if is_single or view.has_full_names else tuple(map(redact, files.roots))
     run = Run(view, view.row or work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
-    with outputs.open(run) as sinks, limit_complaints(files.most_files):
+    with files.outputs.open(run) as sinks, limit_complaints(files.most_files):
 
         def take(raw_row: Row[Any]) -> None:
             nonlocal error, last_path
             row = _prepare(raw_row, view)
+            shown = _shorten(row, roots) if roots else row
             outcomes.add(raw_row)
             outcomes.unchanged += row.is_unchanged
             named_columns.add(row)
@@ -164,11 +167,11 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
                 error = None
             if error is None:
                 before = Counter(view.total) if view.commits is not None else view.total
-                code_of_row = _count(row, view, outcomes, work, is_single=is_single)
+                code_of_row = _count(shown, view, outcomes, work, is_single=is_single)
                 codes.update({code_of_row} if row.reason != VANISHED else ())
                 if view.commits is not None:
                     view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
-            item = Item(view.schema, row.report, row)
+            item = Item(view.schema, row.report, row, shown=shown.report)
             for output in sinks:
                 output.add(item)
             last_path = raw_row.path
@@ -194,7 +197,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
             for raw_row in files.rest if view.commits is None else ():
                 if raw_row.path != last_path:
                     take(raw_row)
-            report = sinks[-1] if outputs.report is not None and view.commits is None else None
+            report = sinks[-1] if files.outputs.report is not None and view.commits is None else None
             code = interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED
             _end_early(view, outcomes, report, code)
             if report is None:
@@ -251,7 +254,7 @@ def _end(
 
 def _summarize(view: View[Any], outcomes: _Outcomes, code: int, columns: Mapping[str, Any], totals: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document that sums up the files."""
-    counts = {"command": view.command or view.schema, **outcomes.document(), "exit_code": code}
+    counts = {"command": view.schema, **outcomes.document(), "exit_code": code}
     return render.document("summary", {**counts, **columns, "totals": {**view.totals(), **totals}})
 
 
@@ -295,6 +298,15 @@ def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
     return replace(row, path=path, report=prepared_report)
 
 
+def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
+    """Return the row of a file of a table with names relative to the root of the table."""
+    root = next(filter(row.path.startswith, roots), "")
+    report: Any = row.report
+    if report is not None:
+        report = replace(report, **{name: getattr(report, name).removeprefix(root) for name in ("file", "output") if hasattr(report, name)})
+    return replace(row, path=row.path.removeprefix(root), report=report)
+
+
 def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any], *, is_single: bool) -> int:
     """Count a row, print its warnings and its error, and return its exit code."""
     report = row.report
@@ -302,8 +314,8 @@ def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any],
         view.undo.add(row)
     # Other commands show the warnings of a report in their output.
     outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
-    if view.commits is not None and row.status == SKIPPED and report is None:
-        render.note(f"sbbf: {row.path}: skipped: {row.reason or ''}")
+    if view.commits is not None and row.status == SKIPPED and report is None and not (_has_nothing_to_do(row) or terminal().quiet):
+        outcomes.refuse(row.path, f"skipped: {row.reason or ''}", "note")
     if row.reason in NOT_QUERIED:
         outcomes.warn(row.path, (row.reason,))
     if row.status == REFUSED:

@@ -80,8 +80,9 @@ def run_console(body: str, folder: Path) -> str:
     lines = []
     for line in body.splitlines():
         if line.startswith("$ "):
-            needs_shell = not line.startswith("$ sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--runner", line)
-            output = run_in_shell(line[2:], folder) if needs_shell else run_in_process(shlex.split(line[2:])[1:], folder)
+            command = line.removeprefix("$ ")
+            needs_shell = not command.startswith("sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--on spark", command)
+            output = run_in_shell(command, folder) if needs_shell else run_in_process(shlex.split(command)[1:], folder)
             lines += [line, *output.rstrip("\n").splitlines()]
     return "".join(f"{line}\n" for line in lines)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
@@ -17,14 +19,19 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
-outside_option = click.option(
-    "--allow-outside",
-    is_flag=True,
-    help="Read files outside the folder of the table that its metadata refers to. By default they are skipped.",
-)
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
 _snapshot_option = click.option("--snapshot", type=int, metavar="N", help="Read the table at this snapshot.  [default: the latest]")
 _branch_option = click.option("--branch", metavar="NAME", help="Read this branch of the table.")
+
+
+def outside_option(command: Command) -> Command:
+    """Add the option that passes `allow_outside` to a command."""
+
+    @wraps(command)
+    def wrapped(*args: Any, allow: frozenset[str], **options: Any) -> object:
+        return command(*args, allow_outside=OUTSIDE_FILES in allow, **options)
+
+    return cast("Command", allow_option(OUTSIDE_FILES)(wrapped))
 
 
 def table_options(command: Command) -> Command:
