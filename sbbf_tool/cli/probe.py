@@ -23,7 +23,7 @@ from sbbf_tool.display import escape, redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
-from sbbf_tool.reports.rows import Row
+from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHED, VANISHED, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Condition
@@ -231,11 +231,12 @@ class _ProbeView(AnswerView["ProbeReport"]):
         elif not answers:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
             answers.append("none of them is in the files" if is_certain else "all of them are excluded")
+        outcomes = self.outcomes
         for number, noun, what in (
-            (self.links, "linked folder", "skipped, which may hold any of them"),
-            (self.unfinished, "unfinished file", "left out, which may hold any of them"),
-            (self.left_out, "file", "left out, which may hold any of them"),
-            (self.failures, "more file", "could not be queried"),
+            (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
+            (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
+            (sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED), "file", "left out, which may hold any of them"),
+            (outcomes[FAILED] + outcomes[REFUSED], "more file", "could not be queried"),
         ):
             if number:
                 answers.append(f"{format_count(number, noun)} {what}")
@@ -246,8 +247,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
     def _describe_versions(self) -> Iterator[str]:
         """Describe what the versions of a table do not show: files that are gone, and files that no version lists."""
         if self.files.all_versions and self.files.table is not None:
-            if self.vanished:
-                yield f"{format_count(self.vanished, 'file')} of earlier versions {'is' if self.vanished == 1 else 'are'} gone"
+            if gone := self.outcomes[VANISHED]:
+                yield f"{format_count(gone, 'file')} of earlier versions {'is' if gone == 1 else 'are'} gone"
             verb, hint = "is" if self._unlisted == 1 else "are", "; --as-files searches that folder" if self._unlisted else ""
             folder = redact(self.files.table.location)
             yield f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in no retained version{hint}"
@@ -265,7 +266,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
             "files_without_filter": self.counts["without_filter"],
             "files_without_column": self.counts["without_column"],
             "bytes_read": self.counts["bytes_read"],
-            **({"files_gone": self.vanished, "files_unlisted": self._unlisted} if self.files.all_versions else {}),
+            **({"files_gone": self.outcomes[VANISHED], "files_unlisted": self._unlisted} if self.files.all_versions else {}),
         }
 
 

@@ -87,19 +87,11 @@ class View(Generic[Report]):
     """Set if the command changes a table."""
     row: type | None = None
     """Type of the rows of files, if it is not that of the work."""
-    failures = 0
-    """Number of files that failed or were refused, set before `show_end`."""
-    links = 0
-    """Number of links that were skipped, set before `show_end`."""
-    unfinished = 0
-    """Number of files that were left out although some reader may read them, set before `show_end`."""
-    left_out = 0
-    """Number of other files whose rows were not looked at, set before `show_end`."""
-    vanished = 0
-    """Number of files of earlier versions that are gone, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
+        self.outcomes: Counter[str] = Counter()
+        """Number of files by status, or by the reason of those that were not opened, set before `show_end`."""
 
     def add(self, report: Report, row: Row[Any]) -> int:
         """Count one more report, print to standard error what failed in it, and return its exit code."""
