@@ -57,7 +57,10 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
     with files.outputs.open(run) as outputs, limit_complaints(files.most_files):
         loop = _Loop(files, work, view, outputs, columns)
         try:
-            loop.take_all()
+            with closing(files.rows(work)) as rows:
+                for row in rows:
+                    loop.add(row)
+            loop.ensure_usable()
         except (KeyboardInterrupt, SystemExit) as interrupt:
             if not work.changes or run.is_single:
                 raise
@@ -91,25 +94,27 @@ class _Loop:
         self._unchanged = 0
         """Number of files whose outcome the state has."""
         self._last_path: str | None = None
+        self._held: list[Row[Any]] | None = []
+        """The rows so far while each of them has a usage error."""
         self.error: BaseException | None = None
         """The error of the only file."""
 
-    def take_all(self) -> None:
-        """Take all rows. If each file has a usage error, only the first is raised."""
-        with closing(self._files.rows(self._work)) as rows:
-            held: list[Row[Any]] | None = []
-            for row in rows:
-                if held is not None and (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(held) < _MOST_IN_MEMORY:
-                    held.append(row)
-                    continue
-                for each in (*(held or ()), row):
-                    with interrupts_later() if self._work.changes else nullcontext():
-                        self._take(each)
-                    if not self._work.changes:
-                        stop_if_unread(at_end=False)
-                held = None
-        if held:
-            raise held[0].error or UsageError(reason_of(held[0]), file=held[0].path)
+    def add(self, row: Row[Any]) -> None:
+        """Take a row, unless all rows so far have a usage error: if each file has one, `ensure_usable` raises the first."""
+        if self._held is not None:
+            self._held.append(row)
+            if (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(self._held) <= _MOST_IN_MEMORY:
+                return
+        rows, self._held = self._held or [row], None
+        for each in rows:
+            with interrupts_later() if self._work.changes else nullcontext():
+                self._take(each)
+            if not self._work.changes:
+                stop_if_unread(at_end=False)
+
+    def ensure_usable(self) -> None:
+        if self._held:
+            raise self._held[0].error or UsageError(reason_of(self._held[0]), file=self._held[0].path)
 
     def _take(self, raw_row: Row[Any]) -> None:
         view = self._view
