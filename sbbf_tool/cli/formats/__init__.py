@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import click
@@ -22,6 +20,7 @@ from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput, open_file
 from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import load
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.page import Page
@@ -37,27 +36,33 @@ FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github")
 """The formats of `sbbf check`."""
 
 _SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
-_MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: "pages", "markdown": "pages"}
-"""The module of a format, if it is not named for the format."""
+_CLASSES = {
+    TABLE: "pages:PageOutput",
+    "markdown": "pages:PageOutput",
+    "json": "documents:Lines",
+    "csv": "records:Records",
+    "parquet": "records:Records",
+    "junit": "junit:Suites",
+    "sarif": "sarif:Sarif",
+    "github": "github:Annotations",
+}
 
 
+@dataclass(frozen=True)
 class Item:
     """One report on its way to the outputs: that of a file, or the only one of a command."""
 
-    def __init__(
-        self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None, shown: Any = None
-    ) -> None:
-        self.schema = schema
-        self.report = report
-        self.row = row
-        self.shown = report if shown is None else shown
-        """The report for people, with names relative to the root of a table."""
-        if document is not None:
-            self.document = document
+    schema: str
+    report: Any
+    row: Row[Any] | None = None
+    shown: Any = None
+    """The report for people, with names relative to the root of a table."""
+    own_document: dict[str, Any] | None = None
 
-    @cached_property
     def document(self) -> dict[str, Any]:
-        """The JSON document: of the report, or of the error of a file without one."""
+        """Return the JSON document: of the report, or of the error of a file without one."""
+        if self.own_document is not None:
+            return self.own_document
         if self.report is not None or self.row is None:
             return render.document(self.schema, self.report)
         row = self.row
@@ -184,7 +189,7 @@ class Outputs:
         """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
         view = View[Any]()
         view.schema, view.show = schema, show  # type: ignore[assignment,method-assign]
-        item = Item(schema, report, document=document)
+        item = Item(schema, report, shown=report, own_document=document)
         with self.open(Run(view, type(report), is_single=True)) as outputs:
             for output in outputs:
                 output.add(item)
@@ -195,8 +200,7 @@ TEXT = Outputs(TABLE, None, TABLE)
 
 
 def _output(name: str, run: Run, target: OutputTarget) -> Output:
-    module = import_module(f"sbbf_tool.cli.formats.{_MODULES.get(name, name)}")
-    return cast(Output, module.open_output(name, run, target))
+    return cast(Output, load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")(name, run, target))
 
 
 def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
