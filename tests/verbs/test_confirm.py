@@ -185,15 +185,6 @@ def test_a_million_answers_are_those_of_a_search_through_all_values(
     assert count >= 1_000_000
 
 
-@each("kind, first, second", [(pa.float64(), 1.0, float("nan")), (pa.bool_(), True, False), (pa.int32(), 1, None)])
-def test_a_value_in_one_row_group_alone(tmp_path: Path, kind: pa.DataType, first: object, second: object) -> None:
-    """Statistics cannot exclude these values from the other row group."""
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"x": pa.array([first, second] * 2 + [first] * 4, kind)}), path, row_group_size=4, write_statistics=False)
-    (hit,) = probe(path, "x", [second], confirm=True).hits
-    assert (hit.row_groups, hit.count) == ((0,), 2)
-
-
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of two writers, some with filters: ids that repeat, and statistics that exclude half of them."""
@@ -250,12 +241,6 @@ def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfd
     assert capfdbinary.readouterr().out == bytes(tmp_path / "c.parquet") + b"\n"
     assert main(["probe", str(path), "x", "1", "--names", "-0"]) == 0
     assert capfdbinary.readouterr().out == bytes(path) + b"\0"
-
-
-@each("option", ["--rows", "--format=json"])
-def test_names_are_the_whole_output(lake: Path, capfd: pytest.CaptureFixture[str], option: str) -> None:
-    assert main(["probe", str(lake), "user_id", "1", "--names", option]) == 2
-    assert "--names" in capfd.readouterr().err
 
 
 def test_explain_takes_a_condition(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:

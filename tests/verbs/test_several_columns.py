@@ -8,7 +8,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -88,24 +87,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for day, table in enumerate([{"user": range(3), "device": ["a", "b", None]}, {"user": [3, 13, 13]}]):
         Path(f"lake/day={day}").mkdir(parents=True)
         pq.write_table(pa.table(table), f"lake/day={day}/a.parquet")
-
-
-@each(
-    "text, names",
-    [
-        ("user = 1 and device = 'b'", "0"),
-        ("user = 1 AND device = 'a'", ""),
-        ("user in (1, 13) and day = 1", "1"),
-        ("day = 1 and user in (1, 2)", ""),
-        ("day = 0 and device is null", "0"),
-        ("device is null", "01"),
-        ("user = 13 and device is null", "1"),
-        ("user = 13 and device = 'a'", ""),
-    ],
-)
-def test_columns_that_some_files_lack(lake: None, capfd: pytest.CaptureFixture[str], text: str, names: str) -> None:
-    assert main(["probe", "lake", text, "--confirm", "--names"]) == (0 if names else 1)
-    assert capfd.readouterr().out == "".join(f"lake/day={day}/a.parquet\n" for day in names)
 
 
 def test_rows_of_a_partition_are_certain(lake: None, capfd: pytest.CaptureFixture[str]) -> None:
@@ -237,18 +218,6 @@ def test_a_key_that_no_column_can_hold(tmp_path: Path, capfd: pytest.CaptureFixt
     assert "no column can hold the value" in capfd.readouterr().err
     with pytest.raises(UsageError):
         Probe(None, range(1001))
-
-
-def test_every_column_of_a_table(tmp_path: Path) -> None:
-    """Also the columns that only the table has, and those of its partitions."""
-    folder = str(tmp_path / "orders")
-    deltalake.write_deltalake(folder, pa.table({"id": [1, 2], "day": ["2026-01-01", "2026-01-02"]}), partition_by=["day"])
-    deltalake.write_deltalake(folder, pa.table({"id": [3], "day": ["1"], "note": ["2"]}), mode="append", schema_mode="merge")
-    hits = {
-        key: [hit.column for row in run(Probe(None, key, confirm=True), folder) if row.report for hit in row.report.hits]
-        for key in ("1", "2", "9")
-    }
-    assert {key: sorted(columns) for key, columns in hits.items()} == {"1": ["day", "id"], "2": ["id", "note"], "9": []}
 
 
 def test_filters_of_all_columns_are_fetched_concurrently(tmp_path: Path) -> None:

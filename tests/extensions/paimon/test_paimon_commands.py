@@ -232,14 +232,6 @@ def test_indexes_come_and_go(orders, sbbf):
     assert sbbf("remove-index", orders)[1].endswith(f"{orders}: no data file has such an index; nothing was written\n")
 
 
-def test_a_data_file_that_cannot_be_read_gets_no_index(plain, sbbf):
-    next(Path(plain.root).rglob("0.parquet")).write_bytes(b"noise")
-    code, out, err = sbbf("add-index", plain.root, "-c", "s")
-    assert (code, "skipped 0.parquet: " in out) == (3, True)
-    assert out.endswith("added an index to 1 data file, all values verified; committed as snapshot 3\n")
-    assert err.startswith("sbbf: 0.parquet: the Parquet file cannot be read: ")
-
-
 def test_a_snapshot_whose_schema_is_missing(plain, sbbf):
     path = Path(plain.root, "snapshot", "snapshot-2")
     path.write_text(path.read_text().replace('"schemaId": 0', '"schemaId": 7'))
