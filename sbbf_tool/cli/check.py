@@ -10,11 +10,10 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
-from sbbf_tool.cli.changes import keeps_state
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, merge_fixes, show_findings
-from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, View, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
@@ -22,6 +21,7 @@ from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, Row
@@ -35,36 +35,22 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @policy_options
-@strict_option
-@page_limit_option
-@output_options(FINDING_FORMATS)
-@over_files()
-@keeps_state
-def command(
-    files: Files,
-    outputs: Outputs,
-    max_page_bytes: int | None,
-    strict: bool,
-    list_rules: bool,
-    baseline: str | None,
-    declared: bool,
-    **options: Any,
-) -> int:
+@over_files("PATH...", strict_option, page_limit_option, state_option, formats=FINDING_FORMATS)
+def command(files: Files, list_rules: bool, baseline: str | None, declared: bool, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     \b
     $ sbbf check events.parquet --max-fpp 0.05
     $ sbbf check lake --require user_id --quick --fail-on warning
 
-    The findings of several files are summed up by rule; --each-file prints those of each file. Exit code 0: no finding is at or above the
+    The findings of several files are summed up by rule; --all prints those of each file. Exit code 0: no finding is at or above the
     severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
 
     if list_rules:
-        policy.show_rules(outputs)
+        policy.show_rules(files.outputs)
         return 0
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
@@ -78,10 +64,9 @@ def command(
     if files.table is None and not (files.as_files or files.file):
         files = files.without_old_files(policy.declare_filters(used_config(context)))
     # The sums of many files need no more than the findings.
-    is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
-    work = Work(Check(chosen, is_brief), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
+    is_brief = files.file is None and files.state is None and not terminal().shows_all and files.outputs.formats <= {TABLE, "markdown"}
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(files.each_file, reference), outputs, chosen.columns)
+    code = report_files(files, files.work(Check(chosen, is_brief)), _CheckView(files, reference), chosen.columns)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code
@@ -162,10 +147,10 @@ class _RuleTotal:
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, each_file: bool, baseline: Baseline) -> None:
+    def __init__(self, files: Files, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._each_file = each_file
+        self._each_file, self._refusal = terminal().shows_all, files.why_unchangeable
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _RuleTotal] = {}
         self._unchecked: dict[str, _Places] = {}
@@ -223,10 +208,12 @@ class _CheckView(View["CheckReport"]):
         for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
-            if words := total.command():
+            if self._refusal is None and (words := total.command()):
                 is_whole = total.num_fixed == total.places.files and total.num_names == len(total.fixed)
                 files_of = "" if is_whole else f" of {format_count(total.num_fixed, 'file')}{' in LIST' if '--files-from' in words else ''}"
                 page.command(words, f"    fix{files_of}: ")
+        if self._refusal is not None and any(total.fix for total in self._rules.values()):
+            page.say(f"no command fixes them: {self._refusal}")
         page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import Any
 
 from sbbf_tool.cli.output import print_out, writer_for
 from sbbf_tool.cli.spelling import quote_command
@@ -17,11 +18,12 @@ from sbbf_tool.cli.terminal import is_terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
 
-Rows = Iterable[Sequence[object]]
-Choice = Callable[[Sequence[object]], bool]
+Rows = Iterable[object]
+"""The cells of each row as a tuple, or an object with the attributes that the columns name."""
+Choice = Callable[[Any], bool]
 
 MOST_ROWS = 40
-"""Rows of a table on a terminal; a pipe gets all, as does a terminal with --wide."""
+"""Rows of a table on a terminal; a pipe gets all, as does a terminal with --all."""
 MOST_LINES_OF_TABLE = 50
 """Lines of a table on a terminal, more than its rows if cells wrap."""
 MOST_LINES = 10
@@ -57,6 +59,11 @@ class Page:
         """Print a command in shell syntax."""
         self._print(self._writer.command(words, label))
 
+    def next(self, words: Sequence[str], purpose: str) -> None:
+        """Print what to do next, a command and its purpose; on a terminal alone, since scripts need no advice."""
+        if self.is_terminal:
+            self.command(words, f"next: to {purpose}: ")
+
     def code(self, text: str) -> None:
         """Print lines to paste elsewhere: escaped, but neither wrapped nor coloured."""
         self._print([escape(line) for line in text.splitlines()])
@@ -68,7 +75,7 @@ class Page:
 
         If there are more rows than that, the rows that `matters` selects come first.
         """
-        cells = [list(row) for row in rows]
+        cells = list(rows)
         count = len(cells) if whole or self.width is None else min(most_rows, len(cells))
         if count < len(cells) and matters is not None:
             cells.sort(key=matters, reverse=True)
@@ -80,7 +87,7 @@ class Page:
                 count, lines = min(max(count * MOST_LINES_OF_TABLE // len(lines), 1), count - 1), []
         self._print(lines)
         if count < len(cells):
-            self.say(f"and {format_count(len(cells) - count, 'more row')}; --wide shows them")
+            self.say(f"and {format_count(len(cells) - count, 'more row')}; --all shows them")
 
     def say_all(self, lines: Iterable[str]) -> None:
         """Print lines; a terminal gets the first ones."""
@@ -92,7 +99,7 @@ class Page:
         for line in islice(remaining, MOST_LINES):
             self.say(line)
         if more := sum(1 for _ in remaining):
-            self.say(f"and {more:,} more; --wide shows them")
+            self.say(f"and {more:,} more; --all shows them")
 
     def join_names(self, names: Sequence[str]) -> str:
         """Join names; a terminal gets the first ones."""
@@ -155,7 +162,7 @@ class MarkdownPage(Page):
     def table(
         self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
-        cells = [list(row) for row in rows]
+        cells = list(rows)
         if not cells:
             return
         visible, lines = format_cells(columns, cells, units=True)

@@ -11,8 +11,8 @@ import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
-from sbbf_tool.cli.formats import Outputs, Run, View
-from sbbf_tool.cli.options import add_options, engines_option, name_of
+from sbbf_tool.cli.formats import Outputs
+from sbbf_tool.cli.options import PureSetting, add_options, engines_option, name_of
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import RATIO, SIZE
@@ -46,9 +46,11 @@ _OPTIONS = (
         help="Check only declared filters. The properties of a table and the configuration file declare them.",
     ),
     click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
-    click.option("--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."),
-    click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
-    click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
+    click.option(
+        "--max-bytes-share", cls=PureSetting, type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."
+    ),
+    click.option("--min-ndv", cls=PureSetting, type=int, metavar="N", help="Minimum number of distinct values in a filter."),
+    click.option("--min-chunk-bytes", cls=PureSetting, type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
     engines_option,
     *_RULE_OPTIONS,
 )
@@ -125,7 +127,7 @@ def show_rules(outputs: Outputs, schema: str = "check") -> None:
     from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.rules.catalog import list_rules
 
-    outputs.print(Run(_RulesView(), RulesReport, is_single=True), "rules", RulesReport(list_rules(schema)))
+    outputs.print("rules", RulesReport(list_rules(schema)), _show_rules)
 
 
 _COLUMNS = (
@@ -137,10 +139,7 @@ _COLUMNS = (
 )
 
 
-class _RulesView(View["RulesReport"]):
-    schema = "rules"
-
-    def show(self, page: Page, report: RulesReport) -> None:
-        page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
-        if page.is_terminal:
-            page.say("sbbf rule NAME explains a rule")
+def _show_rules(page: Page, report: RulesReport) -> None:
+    page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
+    if page.is_terminal:
+        page.say("sbbf rule NAME explains a rule")

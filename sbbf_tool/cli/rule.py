@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 
@@ -36,15 +36,12 @@ def command(rule: str | None, outputs: Outputs) -> None:
     from sbbf_tool.verbs.check import find_rule
 
     report = RulesReport((find_rule(rule),))
-    outputs.print(Run(_RuleView(), RulesReport, is_single=True), "rules", report)
+    outputs.print("rules", report, _show_rule)
     stop_if_unread()
 
 
-class _RuleView(View["RulesReport"]):
-    schema = "rules"
-
-    def show(self, page: Page, report: RulesReport) -> None:
-        (rule,) = report.rules
-        page.heading(f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}")
-        for line in rule.explanation:
-            page.say(line)
+def _show_rule(page: Page, report: RulesReport) -> None:
+    (rule,) = report.rules
+    page.heading(f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}")
+    for line in rule.explanation:
+        page.say(line)

@@ -83,7 +83,7 @@ class Screen(Plain):
         if cell_len(text) <= self._width:
             return self.wrap(text)
         if cell_len(text) > _MOST_LINES_OF_COMMAND * room:
-            return self.wrap(f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --wide shows them)")
+            return self.wrap(f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --all shows them)")
         indent = " " * (len(label) - len(label.lstrip(" ")) + 4)
         lines = [label.rstrip(" ")] if label.strip() else []
         for word in words:
@@ -114,7 +114,7 @@ class Screen(Plain):
         for line in lines:
             table.add_row(*(_cell(columns[at].kind, line[at]) for at in shown))
         hidden = ", ".join(column.name for at, column in enumerate(columns) if at not in shown)
-        return [*self._draw(table), *(self.wrap(f"hidden: {hidden}; --wide shows them") if hidden else ())]
+        return [*self._draw(table), *(self.wrap(f"hidden: {hidden}; --all shows them") if hidden else ())]
 
     def _choose_columns(self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[int] | None:
         """Return the positions of the columns that have room, without those to hide; None if the important ones have none."""

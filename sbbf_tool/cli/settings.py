@@ -45,6 +45,18 @@ def used_config(ctx: click.Context) -> Config | None:
     return config
 
 
+def spark_settings(ctx: click.Context) -> dict[str, str]:
+    """Return the settings of Spark in the configuration file. Raises UsageError if another user could have written them: they run code."""
+    config = used_config(ctx)
+    if config is None:
+        return {}
+    is_used = config.spark or ctx.get_parameter_source("runner") is ParameterSource.DEFAULT_MAP
+    if is_used and config.exposure is not None:
+        hint = f"use them with --config {config.path}"
+        raise UsageError(f"settings of Spark can run code, and {config.exposure}", file=config.path, hint=hint)
+    return dict(config.spark)
+
+
 def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
     """Return the variable or the key that states an option; None if the command line does, or nothing."""
     source = ctx.get_parameter_source(str(option.name))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 from unicodedata import category, east_asian_width
 
 from sbbf_tool.cli.spelling import quote_command
@@ -37,17 +38,23 @@ NUMBERS = frozenset((COUNT, BYTES, RATE, ESTIMATE))
 class Heading:
     """One column of a table. Of columns that do not fit, those with the highest priority number are hidden first; 0 is never hidden.
 
-    Columns of the same priority are hidden together, such as a minimum and a maximum.
+    Columns of the same priority are hidden together, such as a minimum and a maximum. Of a row that is an object, the cell is the attribute
+    `of`, by default that with the name of the column, or what the function `of` returns.
     """
 
     name: str
     kind: CellKind
     priority: int = 0
+    of: str | Callable[[Any], object] = ""
+
+    def cell_of(self, row: Any) -> object:
+        return self.of(row) if callable(self.of) else getattr(row, self.of or self.name.replace(" ", "_"))
 
 
-def format_cells(columns: Sequence[Heading], rows: Iterable[Sequence[object]], *, units: bool) -> tuple[list[Heading], list[list[str]]]:
+def format_cells(columns: Sequence[Heading], rows: Iterable[object], *, units: bool) -> tuple[list[Heading], list[list[str]]]:
     """Return the columns that have any cell, and the cells as text. A cell is a value of the column's kind, None, or text."""
-    lines = [[_format_cell(column.kind, cell, units) for column, cell in zip(columns, row, strict=True)] for row in rows]
+    cells = (row if isinstance(row, tuple) else [column.cell_of(row) for column in columns] for row in rows)
+    lines = [[_format_cell(column.kind, cell, units) for column, cell in zip(columns, line, strict=True)] for line in cells]
     visible = [at for at in range(len(columns)) if any(line[at] for line in lines)] or list(range(len(columns)))
     return [columns[at] for at in visible], [[line[at] for at in visible] for line in lines]
 

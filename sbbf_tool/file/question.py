@@ -253,6 +253,9 @@ class _Row:
                 raise UsageError("it is not a value of BOOLEAN")
             return literal if self._is_strict else literals.with_single_precision(column, literal)
         except UsageError as error:
+            literal = literals.parse_unfit(column, value, error.message)
+            if literal.verdict is None:
+                return literal  # another form of a number that the column can hold
             header = "; if it is a header, remove it" if position == 0 and count > 1 else ""
             where = f": value {position + 1:,} of {count:,}{header}" if count else ""
             if self.first_error is None:
@@ -261,8 +264,7 @@ class _Row:
             if len(self.unfit) < MANY_VALUES:
                 hint = f"; {error.hint}" if error.hint else ""
                 self.unfit.append(UnfitValue(str(value), position, f"{error.message}{header}{hint}"))
-            literal = literals.parse_unfit(column, value, error.message)
-            return literal if literal.verdict is None or self._is_strict is not None else replace(literal, verdict=ABSENT, note=None)
+            return literal if self._is_strict is not None else replace(literal, verdict=ABSENT, note=None)
 
     def add(self, column: Column, position: int, literal: Literal, value: object) -> None:
         """Add one value."""

@@ -7,7 +7,7 @@ A rule examines one column over all row groups (`ColumnFacts`) and returns evide
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from sbbf_tool.errors import UsageError
@@ -142,6 +142,12 @@ def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limi
     findings = [
         finding for rule in rules for finding in (*(rule.find(column, limits) for column in columns), rule.find_in_file(file)) if finding
     ]
+    # What removes the filters of a column undoes its other fixes, and resolves their findings.
+    removals: dict[str | None, Fix] = {}
+    for finding in findings:
+        if finding.fix is not None and finding.fix.verb == "remove_filters":
+            removals[finding.column] = max(finding.fix, removals.get(finding.column, finding.fix), key=lambda fix: fix.compact)
+    findings = [finding if finding.fix is None else replace(finding, fix=removals.get(finding.column, finding.fix)) for finding in findings]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 

@@ -56,7 +56,7 @@ class Change:
     """What a commit records about the change."""
 
     operation: str
-    """`ADD BLOOM FILTERS`, `REMOVE BLOOM FILTERS`, `RESIZE BLOOM FILTERS` or `REPAIR BLOOM FILTERS`."""
+    """`ADD BLOOM FILTERS`, or with APPLY, REMOVE, REPAIR or RESIZE."""
     columns: tuple[str, ...] = ()
     """Names that users know; empty for all columns."""
     properties: Mapping[str, str | None] = field(default_factory=dict)
@@ -91,6 +91,11 @@ class Table(ABC):
     """Paths of the columns whose values are in the table's metadata, and not in its files."""
     partition_types: Mapping[str, str] = {}
     """Types of the partition values by their names, in the words of the format; see `file.partitions.parse_value`."""
+
+    @property
+    def why_unchangeable(self) -> RefusedError | None:
+        """Why no command changes the table under this name, as far as that is known without a trial."""
+        return None
 
     def column_of_property(self, name: str) -> str:
         """Return the name of the column that the name of a property contains; a name that means no column is returned as it is."""

@@ -28,7 +28,7 @@ def sizes(path) -> dict[str, set[int | None]]:
 
 
 def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
-    assert run(["advise", str(events), "--all-types"]) == 0
+    assert run(["advise", str(events), "--all"]) == 0
     command = shlex.split(capfd.readouterr().out.splitlines()[-1])
     assert command[0] == "sbbf"
     assert run(command[1:]) == 0

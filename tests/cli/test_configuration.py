@@ -54,7 +54,7 @@ class TestSearch:
         assert run(["check", lying]) == 0
         write(folder / "pyproject.toml", '[tool.ruff]\n[project]\nname = "sbbf"\n')
         assert run(["check", lying]) == 0
-        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\nwide = true\n")
+        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\nall = true\n")
         assert run(["check", lying]) == 1
         write(folder / "sbbf.toml", IGNORE)
         assert run(["check", lying]) == 0
@@ -65,6 +65,12 @@ class TestSearch:
         monkeypatch.setenv("SBBF_CHECK_IGNORE", "format")
         assert run(["check", lying]) == 1
         assert run(["check", lying, "--ignore", "correctness"]) == 0
+
+
+def test_a_named_file_may_have_settings_of_other_commands_alone(folder, lying, capfd):
+    for text, code in (("engines = ['duckdb']", 0), ("[check]\nquick = true", 0), ("[other]", 2)):
+        assert run(["inspect", lying, "--config", str(write(folder / "named.toml", text))]) == code
+    assert "no table [inspect], nor one of another command" in capfd.readouterr().err
 
 
 class TestUnusableFiles:
@@ -86,6 +92,8 @@ class TestUnusableFiles:
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
             ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max fpp must be above 0 and below 1"),
+            ("spark = 1", "spark must be a table"),
+            ("[spark]\na.b = [1]", "spark.a.b must be text, a number, true or false"),
             ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
         ],
     )
@@ -147,8 +155,15 @@ class TestTrust:
         assert self.change(fixtures, folder, "--no-config") == 0
         assert self.change(fixtures, folder, "--config", str(path)) == 0
 
+    @each("text, words", [("[spark]\nexecutor.instances = 1\n", ["--on", "spark"]), ("[inspect]\non = 'spark'\n", [])])
+    def test_settings_of_spark(self, text, words, folder, lying, capfd):
+        path = write(folder / "sbbf.toml", text, 0o666)
+        assert run(["inspect", lying, *words]) == 2
+        err = capfd.readouterr().err
+        assert f"settings of Spark can run code, and every user can write to it; use them with --config {path}" in err
+
     def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
-        for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "rebuild = 'all'", "output = 'x'"):
+        for key in ("in-place = true", "column = ['user_id']", "allow = ['table-files']", "rebuild = 'all'", "output = 'x'"):
             write(folder / "sbbf.toml", f"[add-filter]\n{key}\n")
             assert self.change(fixtures, folder) == 2
             assert "has no key" in capfd.readouterr().err

@@ -87,7 +87,7 @@ def run_in_terminal(arguments: list[str], seconds: float, **settings: object) ->
 
 COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "inspect": lambda folder: ["inspect", folder, "--format", "json"],
-    "check": lambda folder: ["check", folder, "--each-file", "--max-fpp", "1e-9"],
+    "check": lambda folder: ["check", folder, "--all", "--max-fpp", "1e-9"],
     "add-filter": lambda folder: ["add-filter", folder, "-c", "id", "--in-place"],
 }
 

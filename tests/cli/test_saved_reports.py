@@ -127,7 +127,7 @@ def test_wrong_destinations_are_reported_before_a_file_is_read(command, argument
         (["probe", "d/a.parquet", "user_id", "1", "--dialect", ""], "no dialect ''"),
         (["inspect", "d/a.parquet", "--keys", ""], "no such file"),
         (["inspect", "d/a.parquet", "--where", ""], "cannot parse"),
-        (["inspect", "d/a.parquet", "--master", "", "--runner", "local"], "are for --runner spark"),
+        (["inspect", "d/a.parquet", "--on", ""], "--on takes local"),
         (["check", "d/a.parquet", "--select", ""], "unknown rule"),
         (["check", "d/a.parquet", "--fail-on", ""], "choose from error, warning, info"),
         (["check", "d/a.parquet", "--require", ""], "no column ''"),

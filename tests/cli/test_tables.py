@@ -65,7 +65,7 @@ def test_a_random_table_fits_and_loses_no_number(table, width, units):
     visible, cells = format_cells(columns, rows, units=units)
     text = " ".join(" ".join(lines).split())
     _, _, names = text.rpartition("hidden: ")
-    hidden = names.removesuffix("; --wide shows them").split(", ") if names.endswith("; --wide shows them") else []
+    hidden = names.removesuffix("; --all shows them").split(", ") if names.endswith("; --all shows them") else []
     numbers = {
         line[at] for at, column in enumerate(visible) for line in cells if column.kind in NUMBERS and column.name not in hidden and line[at]
     }

@@ -177,7 +177,7 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
             ["probe", planted[FILE], text, "--values-file", str(beside)],
             ["advise", planted[FILE], "--queries", str(beside)],
         ):
-            said_by([*arguments, "--debug"], capfd)
+            said_by([*arguments, "--verbose"], capfd)
 
 
 @each("encoding", ["ascii", "latin-1", "utf-8"])

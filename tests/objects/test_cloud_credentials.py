@@ -30,7 +30,7 @@ CHANGES = (
     ["add-filter", "<URL>", "-c", "id", "--in-place"],
     ["add-filter", "<URL>", "-c", "id", "--in-place", "--dry-run", "--format", "json"],
     ["remove-filter", "<URL>", "--in-place"],
-    ["resize", "<URL>", "--bytes", "1024", "--in-place", "--force"],
+    ["resize", "<URL>", "--bytes", "1024", "--in-place", "--allow", "weak-filters"],
     ["repair", "<URL>", "--in-place"],
 )
 
@@ -62,7 +62,7 @@ def test_changes_of_azure_print_no_signature(container, fault, capfd, monkeypatc
     if fault is not None:
         container.proxy.fault = lambda exchange: fault if exchange.method == "PUT" else None
     for words in CHANGES:
-        code = run([*(url if word == "<URL>" else word for word in words), "--debug"])
+        code = run([*(url if word == "<URL>" else word for word in words), "--verbose"])
         printed = "".join(capfd.readouterr())
         assert SECRET not in printed
         assert "sig=" not in printed
@@ -77,7 +77,7 @@ def test_changes_of_azure_print_no_key(container, fault, method, capfd, monkeypa
     url = container.put("x.parquet", small())
     container.proxy.fault = lambda exchange: fault if exchange.method == method else None
     for words in CHANGES:
-        code = run([*(url if word == "<URL>" else word for word in words), "--debug"])
+        code = run([*(url if word == "<URL>" else word for word in words), "--verbose"])
         printed = "".join(capfd.readouterr())
         assert "SharedKey" not in printed
         assert _EMULATOR_KEY not in printed
@@ -159,7 +159,7 @@ def test_a_service_account_of_google(google_bucket, token_server, fault, monkeyp
     forget_clients()
     if fault is not None:
         google_bucket.proxy.fault = lambda exchange: fault if google_server.operation(exchange) == "Upload" else None
-    code = run(["add-filter", url, "-c", "id", "--in-place", "--debug"])
+    code = run(["add-filter", url, "-c", "id", "--in-place", "--verbose"])
     assert code == {None: 0, 401: 4, 500: 5}[fault]
     printed = "".join(capfd.readouterr())
     assert SECRET not in printed

@@ -77,7 +77,7 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
     (tmp_path / "_delta_log").mkdir()
     for number in range(3):
         pq.write_table(pa.table({"id": [number, 7]}), tmp_path / f"{number}.parquet")
-    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--allow-table-files")
+    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--allow", "table-files")
     assert code == 0
     assert err.count("warning") == 1
     assert f"the Delta table {tmp_path} records the size of each file" in err
@@ -131,7 +131,7 @@ def test_false_negatives_are_findings(lake, capsys):
     place = pq.read_metadata(path).row_group(0).column(0)
     data[place.bloom_filter_offset + 16 : place.bloom_filter_offset + place.bloom_filter_length] = bytes(place.bloom_filter_length - 16)
     path.write_bytes(data)
-    for command in (["verify"], ["check", "--each-file"]):
+    for command in (["verify"], ["check", "--all"]):
         code, out, _ = sbbf(capsys, *command[:1], lake, *command[1:])
         assert code == 1
         assert f"{path}: error: empty-filter" in out
@@ -142,10 +142,8 @@ def test_false_negatives_are_findings(lake, capsys):
     [
         (["add-filter", "x", "--in-place"], "give one of --column and --advise"),
         (["add-filter", "x", "-c", "a", "--advise"], "give one of --column and --advise"),
-        (["inspect", "x", "--master", "local[2]", "--runner", "local"], "are for --runner spark"),
-        (["inspect", "x", "--conf", "a=b"], "are for --runner spark"),
-        (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs applies to --runner local"),
-        (["inspect", "x", "--runner", "spark", "--conf", "a"], "must be key=value"),
+        (["inspect", "x", "--on", "spark", "--jobs", "2"], "--jobs is for this machine"),
+        (["inspect", "x", "--on", "yarn"], "--on takes local, spark or spark:MASTER, not yarn"),
         (["probe", "x", "-c", "id"], "no value to query"),
     ],
 )

@@ -81,7 +81,7 @@ def run_console(body: str, folder: Path) -> str:
     for line in body.splitlines():
         if line.startswith("$ "):
             command = line.removeprefix("$ ")
-            needs_shell = not command.startswith("sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--runner", command)
+            needs_shell = not command.startswith("sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--on spark", command)
             output = run_in_shell(command, folder) if needs_shell else run_in_process(shlex.split(command)[1:], folder)
             lines += [line, *output.rstrip("\n").splitlines()]
     return "".join(f"{line}\n" for line in lines)

@@ -7,7 +7,6 @@ that sum up the findings of all files write the sums at the end.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,7 +25,6 @@ from sbbf_tool.errors import UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.page import Page
-    from sbbf_tool.cli.undo import Undo
     from sbbf_tool.reports.rows import Row
     from sbbf_tool.running.table import Commits
 
@@ -46,10 +44,14 @@ _MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: 
 class Item:
     """One report on its way to the outputs: that of a file, or the only one of a command."""
 
-    def __init__(self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None, shown: Any = None
+    ) -> None:
         self.schema = schema
         self.report = report
         self.row = row
+        self.shown = report if shown is None else shown
+        """The report for people, with names relative to the root of a table."""
         if document is not None:
             self.document = document
 
@@ -62,42 +64,34 @@ class Item:
         return render.document("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
 
 
-class View(ABC, Generic[Report]):
+class View(Generic[Report]):
     """How one command shows its reports; each report is added once, and then shown on each page."""
 
     schema: str
     """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
-    command = ""
-    """Name of the command in the summary document, if it is not `schema`."""
     done = "done"
     """Word for files on which the command did its work."""
     skipped = "skipped"
     """Word for files with nothing to do."""
     lists_answers = False
     """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
+    has_full_names = False
+    """Whether names of files are for programs."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
     """Why no command undoes a change of this command, if none does."""
-    undo: Undo | None = None
+    undo: Any = None
     """Set if the command changes files in place."""
     commits: Commits | None = None
     """Set if the command changes a table."""
     row: type | None = None
     """Type of the rows of files, if it is not that of the work."""
-    failures = 0
-    """Number of files that failed or were refused, set before `show_end`."""
-    links = 0
-    """Number of links that were skipped, set before `show_end`."""
-    unfinished = 0
-    """Number of files that were left out although some reader may read them, set before `show_end`."""
-    left_out = 0
-    """Number of other files whose rows were not looked at, set before `show_end`."""
-    vanished = 0
-    """Number of files of earlier versions that are gone, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
+        self.outcomes: Counter[str] = Counter()
+        """Number of files by status, or by the reason of those that were not opened, set before `show_end`."""
 
     def add(self, report: Report, row: Row[Any]) -> int:
         """Count one more report, print to standard error what failed in it, and return its exit code."""
@@ -107,9 +101,9 @@ class View(ABC, Generic[Report]):
         """Return the report as this command counts and shows it."""
         return report
 
-    @abstractmethod
     def show(self, page: Page, report: Report) -> None:
         """Print the full report of the only file."""
+        self.show_line(page, report)
 
     def show_line(self, page: Page, report: Report) -> None:
         """Print the important part of one of several reports: a line, or nothing."""
@@ -151,7 +145,7 @@ class Run:
     @property
     def command(self) -> str:
         """The command line's words for the command."""
-        return f"sbbf {self.view.command or self.view.schema}"
+        return click.get_current_context().command_path
 
 
 class Output(Protocol):
@@ -186,13 +180,18 @@ class Outputs:
                 outputs.append(_output(self.report_format, run, stack.enter_context(open_file(self.report))))
             yield outputs
 
-    def print(self, run: Run, schema: str, report: Any, document: dict[str, Any] | None = None) -> None:
+    def print(self, schema: str, report: Any, show: Callable[[Page, Any], None], document: dict[str, Any] | None = None) -> None:
         """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
+        view = View[Any]()
+        view.schema, view.show = schema, show  # type: ignore[assignment,method-assign]
         item = Item(schema, report, document=document)
-        with self.open(run) as outputs:
+        with self.open(Run(view, type(report), is_single=True)) as outputs:
             for output in outputs:
                 output.add(item)
                 output.end(None, "")
+
+
+TEXT = Outputs(TABLE, None, TABLE)
 
 
 def _output(name: str, run: Run, target: OutputTarget) -> Output:

@@ -35,11 +35,11 @@ class PageOutput:
         if item.report is None:
             return
         if self._run.is_single:
-            self._run.view.show(self._page, item.report)
+            self._run.view.show(self._page, item.shown)
             return
         page = self._page if self._has_room() else Page(len)  # which only counts its lines
         lines = page.lines
-        self._run.view.show_line(page, item.report)
+        self._run.view.show_line(page, item.shown)
         if page.lines > lines:
             self._files += 1
             self._more_files += page is not self._page
@@ -49,7 +49,7 @@ class PageOutput:
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if self._more_files:
-            self._page.say(f"and {format_count(self._more_files, 'more file')}; --each-file shows them")
+            self._page.say(f"and {format_count(self._more_files, 'more file')}; --all shows them")
         if not self._run.is_single:
             self._run.view.show_end(self._page, files)
         self._run.view.show_undo(self._page)

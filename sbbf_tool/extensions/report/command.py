@@ -8,7 +8,6 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
@@ -33,9 +32,7 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @engines_option
-@page_limit_option
-@output_options()
-@over_files()
+@over_files("PATH...", page_limit_option)
 def command(
     files: Files,
     output: str,
@@ -43,8 +40,6 @@ def command(
     against: str | None,
     quick: bool,
     engines: tuple[str, ...],
-    max_page_bytes: int | None,
-    outputs: Outputs,
 ) -> int:
     """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
     findings.
@@ -71,11 +66,11 @@ def command(
             quick=quick,
             engine_names=engines,
             keys=files.keys,
-            max_page_bytes=max_page_bytes,
+            max_page_bytes=files.max_page_bytes,
             write_fix=write_command,
             no_files=NO_PARTITION if files.where is not None else None,
         )
-        outputs.print(Run(_PageView(), type(report), is_single=True), "report", report)
+        files.outputs.print("report", report, _show_report)
         for unreadable in report.unreadable:
             complain(f"sbbf: {unreadable.file}: {unreadable.reason}")
         if more := report.unreadable_files - len(report.unreadable):
@@ -84,9 +79,6 @@ def command(
     return report.exit_code
 
 
-class _PageView(View["PageReport"]):
-    schema = "report"
-
-    def show(self, page: Page, report: PageReport) -> None:
-        counts = (format_count(report.files, "file"), format_count(report.filters, "filter"), format_count(report.findings, "finding"))
-        page.say(f"{report.output}: {', '.join(counts)}")
+def _show_report(page: Page, report: PageReport) -> None:
+    counts = (format_count(report.files, "file"), format_count(report.filters, "filter"), format_count(report.findings, "finding"))
+    page.say(f"{report.output}: {', '.join(counts)}")

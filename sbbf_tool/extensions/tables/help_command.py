@@ -16,8 +16,9 @@ filters by one more commit; the report names the statement that restores the
 version before.
 
   --as-files           take the files below the root, of old versions too
-  --files-per-commit   commit every N files instead of once
   --also-new-files     let the table's writers add filters to new files
+
+The setting files-per-commit commits every N files instead of once.
 
 Tables of Apache Paimon have filters of their own: sbbf paimon.
 """

@@ -502,5 +502,5 @@ def test_filters_that_exclude_hardly_any_value_are_left_out(new_table: NewTable,
     out, err = capfd.readouterr()
     assert "only if forced" in out
     assert err == ""
-    assert run(["paimon", "add-index", str(maker.root), "-c", "s:items=1", "--force"]) == 0
+    assert run(["paimon", "add-index", str(maker.root), "-c", "s:items=1", "--allow", "weak-filters"]) == 0
     assert filters_of(maker.root) == {"a.parquet": ["id", "s"], "b.parquet": ["id", "s"]}

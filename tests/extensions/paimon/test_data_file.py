@@ -21,8 +21,7 @@ from sbbf_tool.extensions.paimon.arrow_columns import combine_int96
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
 from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
-from sbbf_tool.extensions.paimon.hash_batch import HashBatch
+from sbbf_tool.extensions.paimon.fast_hash import HashBatch, hash_bytes
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import parse_indexed_column
 from support.tables import each

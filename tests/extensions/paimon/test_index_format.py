@@ -14,8 +14,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon import bloom64_spec as spec
 from sbbf_tool.extensions.paimon import index_container, literals
 from sbbf_tool.extensions.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.extensions.paimon.bloom64_sizing import FilterShape, compute_sizing
-from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
+from sbbf_tool.extensions.paimon.bloom64_spec import FilterShape, compute_sizing, wang_hash
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.fast_hash import double_keys, float_keys, hash_bytes, hash_longs
 from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container

@@ -116,7 +116,7 @@ def test_a_broken_index_ends_with_3_and_does_not_hide_the_others(orders, index, 
     assert (code, "1 of 1 filter verified" in out, err.startswith(f"sbbf: {index.stem}: ")) == (3, True, True)
     code, out, err = sbbf("remove-index", orders, "-n")
     assert (code, "; removing unreadable indexes removes it" in out, err.count("\n")) == (3, True, 1)
-    assert "unreadable index" in sbbf("remove-index", orders, "--unreadable")[1]
+    assert "unreadable index" in sbbf("remove-index", orders, "--select", "unreadable-index")[1]
     assert sbbf("inspect", orders)[0] == 0
     lie(index, "nope")
     assert "column nope: there is no column 'nope'" in sbbf("verify", index, data_file)[2]

@@ -20,8 +20,8 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.avro.file import build_file
 from sbbf_tool.extensions.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
-from sbbf_tool.extensions.paimon.snapshot import build_snapshot, parse_snapshot
 from sbbf_tool.extensions.paimon.table import PATH_DIRECTORY, is_below, open_table
+from sbbf_tool.extensions.paimon.table_schema import build_snapshot, parse_snapshot
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.numbers import format_count
@@ -29,19 +29,15 @@ def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
 
     The files of one version of the corpus have the same bytes on every machine.
     """
-    from sbbf_tool.extensions.conformance.reports import MadeCorpus
     from sbbf_tool.extensions.conformance.verbs import make_corpus
 
     with show_progress("writing the corpus"):
         report = make_corpus(folder, only=only)
-    outputs.print(Run(_MakeView(), MadeCorpus, is_single=True), "conformance-make", report)
+    outputs.print("conformance-make", report, _show_report)
 
 
-class _MakeView(View["MadeCorpus"]):
-    schema = "conformance-make"
-
-    def show(self, page: Page, report: MadeCorpus) -> None:
-        inputs = f"{format_count(report.inputs, 'input')} for writers"
-        page.say(f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}")
-        page.say(f"{format_count(report.questions, 'question')}, {page.bytes(report.bytes)}")
-        page.say(f"sha256 of manifest.json: {report.sha256}")
+def _show_report(page: Page, report: MadeCorpus) -> None:
+    inputs = f"{format_count(report.inputs, 'input')} for writers"
+    page.say(f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}")
+    page.say(f"{format_count(report.questions, 'question')}, {page.bytes(report.bytes)}")
+    page.say(f"sha256 of manifest.json: {report.sha256}")

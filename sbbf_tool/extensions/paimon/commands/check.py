@@ -12,7 +12,7 @@ from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.findings import commands_of, count_findings, list_places
-from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import rule_options, show_rules
@@ -47,12 +47,11 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
     if table is None:
         raise click.UsageError("Missing argument 'TABLE'.")
     from sbbf_tool.extensions.paimon.verbs.check import check_paimon
-    from sbbf_tool.reports.findings import CheckReport
 
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     with show_progress("checking indexes"):
         report = reference.subtract(check_paimon(table, **{name: value for name, value in options.items() if value is not None}))
-    outputs.print(Run(_PaimonCheckView(), CheckReport, is_single=True), "paimon-check", report)
+    outputs.print("paimon-check", report, _show_report)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     for place in report.unreadable:
@@ -61,22 +60,18 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
     return max(int(report.failed), UnreadableError.exit_code if report.unreadable else 0)
 
 
-class _PaimonCheckView(View["CheckReport"]):
-    schema = "paimon-check"
-    command = "paimon check"
-
-    def show(self, page: Page, report: CheckReport) -> None:
-        by_rule: dict[str, list[Finding]] = {}
-        for finding in report.findings:
-            by_rule.setdefault(finding.rule, []).append(finding)
-        for rule, findings in by_rule.items():
-            page.say(f"{report.file}: {findings[0].severity}: {rule}", findings[0].severity)
-            page.say(f"    {findings[0].message}")
-            for line in list_places(findings):
-                page.say(f"    {line}")
-            for words in commands_of(findings):
-                page.command(words, "    fix: ")
-        counts = Counter(outcome.outcome for outcome in report.rules)
-        in_baseline = f"{counts['known']} known, " if counts["known"] else ""
-        rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
-        page.say(f"{report.file}: {count_findings(Counter(finding.severity for finding in report.findings))}; rules: {rules}")
+def _show_report(page: Page, report: CheckReport) -> None:
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for rule, findings in by_rule.items():
+        page.say(f"{report.file}: {findings[0].severity}: {rule}", findings[0].severity)
+        page.say(f"    {findings[0].message}")
+        for line in list_places(findings):
+            page.say(f"    {line}")
+        for words in commands_of(findings):
+            page.command(words, "    fix: ")
+    counts = Counter(outcome.outcome for outcome in report.rules)
+    in_baseline = f"{counts['known']} known, " if counts["known"] else ""
+    rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
+    page.say(f"{report.file}: {count_findings(Counter(finding.severity for finding in report.findings))}; rules: {rules}")

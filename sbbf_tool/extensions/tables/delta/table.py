@@ -99,7 +99,7 @@ class DeltaTable(LakeTable):
                 raise RefusedError(
                     "on S3, a commit is safe only if all writers of the table create log entries by conditional PUT requests, which Delta "
                     "Spark does not do by default: a concurrent commit could replace the other one",
-                    hint="if all writers do, confirm it by choosing the commit conditional-put",
+                    hint="if all writers do, confirm it by allowing conditional-put",
                 )
 
     def copy_path(self, file: LiveFile, name: str) -> str:

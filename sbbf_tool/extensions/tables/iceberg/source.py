@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from sbbf_tool.errors import ErrorPlace, UnreadableError
+from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.extensions.tables.iceberg.paths import join, open_name
 
@@ -64,6 +64,11 @@ class MetadataSource(ABC):
 
     name: str
     """The table as the user named it."""
+
+    @property
+    def why_unchangeable(self) -> RefusedError | None:
+        """Why no commit can be made under this name, as far as that is known without a trial."""
+        return None
 
     @abstractmethod
     def load(self) -> TableState:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
-from sbbf_tool.errors import ErrorPlace
+from sbbf_tool.errors import ErrorPlace, RefusedError
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.catalog import load_source
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
@@ -51,6 +51,10 @@ class IcebergTable(LakeTable):
 
     def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
         return scan.list_all_files(self._state)
+
+    @property
+    def why_unchangeable(self) -> RefusedError | None:
+        return self._source.why_unchangeable
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         publish.ensure_changeable(self._source, self._state)

@@ -28,6 +28,7 @@ from extensions.tables.iceberg.iceberg_tables import (
     source_of,
     to_hadoop,
 )  # fmt: skip
+from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
@@ -309,7 +310,7 @@ def test_compressed_metadata_stays_compressed(catalog, table):
     assert (again.properties["a.b"], again.version) == ("c", iceberg.version)
 
 
-def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, table):
+def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, table, capsys):
     folder = table.location().removeprefix("file://")
     iceberg = open_folder(folder)
     assert iceberg.version == f"snapshot {table.current_snapshot().snapshot_id}"
@@ -318,6 +319,10 @@ def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, tab
         iceberg.ensure_changeable()
     with pytest.raises(RefusedError, match="belongs to a catalog"):
         iceberg.commit(make_copies(iceberg), ADD)
+    # No command is proposed that would then be refused.
+    run(["check", folder, "--require", "id"])
+    out = capsys.readouterr().out
+    assert ("belongs to a catalog" in out, "sbbf add-filter" in out) == (True, False), out
 
 
 def test_metadata_and_copies_go_where_the_properties_say(catalog, table, tmp_path):
