@@ -211,9 +211,9 @@ def test_names_rows_and_answers_are_those_of_duckdb(lake: Path, tmp_path: Path, 
     sql = f"select filename, file_row_number, user_id from {files} where user_id in (select column0 from {sought}) order by all"
     expected = duckdb.sql(sql).fetchall()
     command = ["probe", str(lake), "-c", "user_id", "--values-file", str(keys)]
-    assert main([*command, "--confirm", "--names"]) == 0
+    assert main([*command, "--confirm", "--format", "names"]) == 0
     assert capfdbinary.readouterr().out.decode().splitlines() == sorted({name for name, *_ in expected})
-    assert main([*command, "--names", "-0"]) == 0
+    assert main([*command, "--format", "names0"]) == 0
     names = capfdbinary.readouterr().out.decode().split("\0")
     assert {*names} >= {name for name, *_ in expected} | {""}
     out = tmp_path / "rows.parquet"
@@ -224,22 +224,16 @@ def test_names_rows_and_answers_are_those_of_duckdb(lake: Path, tmp_path: Path, 
     assert b"none of them" in capfdbinary.readouterr().out
 
 
-@each("options", [["--names", "--report", "r.json"], ["--names", "--format", "json"], ["--names", "--rows"], ["--null-separated"]])
-def test_options_that_contradict_names_are_refused(fixtures: Path, options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe", str(fixtures / "events.parquet"), "user_id", "1", *options]) == 2
-    assert capfd.readouterr().err.count("\n") == 1
-
-
 def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     path = tmp_path / "a\nb.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
-    assert main(["probe", str(path), "x", "1", "--names"]) == 2
+    assert main(["probe", str(path), "x", "1", "--format", "names"]) == 2
     captured = capfdbinary.readouterr()
     assert (captured.out, b"line break" in captured.err) == (b"", True)
     pq.write_table(pa.table({"x": [1]}), tmp_path / "c.parquet")
-    assert main(["probe", str(tmp_path), "x", "1", "--names"]) == 2
+    assert main(["probe", str(tmp_path), "x", "1", "--format", "names"]) == 2
     assert capfdbinary.readouterr().out == bytes(tmp_path / "c.parquet") + b"\n"
-    assert main(["probe", str(path), "x", "1", "--names", "-0"]) == 0
+    assert main(["probe", str(path), "x", "1", "--format", "names0"]) == 0
     assert capfdbinary.readouterr().out == bytes(path) + b"\0"
 
 
@@ -269,7 +263,7 @@ def test_what_reading_does_not_show_is_said(tmp_path: Path, capfd: pytest.Captur
         assert "1 file may hold some of them, which reading does not show" in out
         assert main(["probe", str(path), column, value, "--rows"]) == 0
         assert "cannot say" in capfd.readouterr().out
-        assert main(["probe", str(tmp_path), column, value, "--confirm", "--names"]) == 0
+        assert main(["probe", str(tmp_path), column, value, "--confirm", "--format", "names"]) == 0
         captured = capfd.readouterr()
         assert (captured.out, "reading does not show" in captured.err) == (f"{path}\n", True)
         assert main(["probe", str(tmp_path), column, value, "--confirm"]) == 0

@@ -121,13 +121,12 @@ def test_wrong_conditions(lake: None, capfd: pytest.CaptureFixture[str], text: s
     [
         (["id", "=", "42"], 'write the condition in quotes: "id = 42"'),
         (["id", "in", "(1, 2)"], 'write the condition in quotes: "id in (1, 2)"'),
-        (["id = 42", "--any-column"], "'id = 42' is a condition: leave out --any-column, or look for this text with --value"),
     ],
 )
 def test_a_condition_that_is_none_is_no_search_for_its_text(lake: None, capfd, words: list[str], message: str) -> None:
     assert main(["probe", "lake", *words]) == 2
     assert message in capfd.readouterr().err
-    assert main(["probe", "lake", "--any-column", "--value", "id = 42"]) in (0, 1)
+    assert main(["probe", "lake", "*", "id = 42"]) in (0, 1)
     # These are values.
     assert main(["probe", "lake", "device", "IN", "DE"]) == main(["probe", "lake", "device", "="]) == 1
 
@@ -193,7 +192,7 @@ def test_every_column_of_a_lake(lake: None, capfd: pytest.CaptureFixture[str]) -
         out, err = capfd.readouterr()
         return code, out.splitlines(), err
 
-    assert call("--any-column", "1", "--confirm") == (
+    assert call("*", "1", "--confirm") == (
         0,
         [
             "lake/day=0/a.parquet: user: 1: row group 0 (1 row)",
@@ -202,19 +201,19 @@ def test_every_column_of_a_lake(lake: None, capfd: pytest.CaptureFixture[str]) -
         ],
         "",
     )
-    assert call("--any-column", "b", "--names")[:2] == (0, ["lake/day=0/a.parquet"])
-    code, lines, _ = call("--any-column", "--value", "13", "--rows", "--format", "csv")
+    assert call("*", "b", "--format", "names")[:2] == (0, ["lake/day=0/a.parquet"])
+    code, lines, _ = call("-c", "*", "--value", "13", "--rows", "--format", "csv")
     assert (code, lines[1:]) == (0, ["lake/day=1/a.parquet,0,1,13,user", "lake/day=1/a.parquet,0,2,13,user"])
-    assert call("--any-column", "--filters-only", "b")[1][0] == "any of the values: 1 file has no filter for some columns"
-    code, _, err = call("--any-column", "b", "--where", "day = 1")
+    assert call("*", "--filters-only", "b")[1][0] == "any of the values: 1 file has no filter for some columns"
+    code, _, err = call("*", "b", "--where", "day = 1")
     assert (code, "no column can hold the value" in err) == (1, False), "the folder's column may be text"
-    for words in (["--any-column"], ["-c", "user", "--any-column", "1"]):
+    for words in (["*"], ["-c", "*"]):
         assert call(*words)[0] == 2
 
 
 def test_a_key_that_no_column_can_hold(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pq.write_table(pa.table({"x": [1], "flag": [True]}), tmp_path / "a.parquet")
-    assert main(["probe", str(tmp_path), "--any-column", "key"]) == 2
+    assert main(["probe", str(tmp_path), "*", "key"]) == 2
     assert "no column can hold the value" in capfd.readouterr().err
     with pytest.raises(UsageError):
         Probe(None, range(1001))

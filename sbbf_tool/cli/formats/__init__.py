@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,9 +35,12 @@ FORMATS = (TABLE, "json", "csv", "markdown", "parquet")
 """The formats of every command that reports rows."""
 FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github")
 """The formats of `sbbf check`."""
+NAMES = "names"
+ANSWER_FORMATS = (*FORMATS, NAMES, "names0")
+"""The formats of `sbbf probe`."""
 
 _SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
-_MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: "pages", "markdown": "pages"}
+_MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: "pages", "markdown": "pages", "names0": NAMES}
 """The module of a format, if it is not named for the format."""
 
 
@@ -75,8 +78,6 @@ class View(Generic[Report]):
     """Word for files with nothing to do."""
     lists_answers = False
     """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
-    has_full_names = False
-    """Whether names of files are for programs."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
@@ -111,6 +112,10 @@ class View(Generic[Report]):
     def show_end(self, page: Page, files: str) -> None:
         """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
         page.say(files)
+
+    def notes(self) -> Iterable[str]:
+        """Return what the names of files do not show."""
+        return ()
 
     def show_undo(self, page: Page) -> None:
         """Print the commits of a table, and how to undo the changes."""

@@ -131,7 +131,7 @@ def test_probe(orders, plain, sbbf):
     assert rows[2].endswith("a bit of the value is not set")
     assert last == "remaining: 3 of 4 data files, 750 of 1,000 rows"
     # Of the data nothing is read: one index, manifests and their lists, LATEST, the snapshot and three schemas.
-    assert sbbf("probe", orders, "customer", "x", "--stats")[2].endswith(f" bytes from {1 + 4 + 2 + 5} files\n")
+    assert sbbf("probe", orders, "customer", "x", "--verbose")[2].endswith(f" bytes from {1 + 4 + 2 + 5} files\n")
     assert sbbf("add-index", plain.root, "-c", "s:fpp=0.000001", "-c", "id:fpp=0.000001")[0] == 0
     for words, code in ((["s", "nowhere", "value x"], 1), (["s", "nowhere", "value 3"], 0), (["id", "-7"], 1), (["s", "--null"], 0)):
         assert sbbf("probe", plain.root, *words, "-q") == (code, "", "")
