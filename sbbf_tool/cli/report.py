@@ -87,7 +87,7 @@ class _Loop:
     def __init__(self, files: Files, work: Work[Any], view: View[Any], outputs: Sequence[Output], columns: tuple[str, ...]) -> None:
         self._files, self._work, self._view, self._outputs = files, work, view, outputs
         self._is_single = files.file is not None
-        self._roots = () if self._is_single or view.has_full_names else tuple(map(redact, files.roots))
+        self._roots = () if self._is_single else tuple(map(redact, files.roots))
         self._columns, self._codes = NamedColumns(columns), set[int]()
         self._has_columns = bool(columns)
         self._counts, self._messages = Counter[str](), Counter[tuple[str, str]]()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
@@ -34,14 +34,16 @@ FORMATS = (TABLE, "json", "csv", "markdown", "parquet")
 """The formats of every command that reports rows."""
 FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github")
 """The formats of `sbbf check`."""
+NAMES = "names"
+ANSWER_FORMATS = (*FORMATS, NAMES, "names0")
+"""The formats of `sbbf probe`."""
 
 _SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
 _CLASSES = {
-    TABLE: "pages:PageOutput",
-    "markdown": "pages:PageOutput",
+    **dict.fromkeys((TABLE, "markdown"), "pages:PageOutput"),
+    **dict.fromkeys(("csv", "parquet"), "records:Records"),
+    **dict.fromkeys((NAMES, "names0"), "names:Names"),
     "json": "documents:Lines",
-    "csv": "records:Records",
-    "parquet": "records:Records",
     "junit": "junit:Suites",
     "sarif": "sarif:Sarif",
     "github": "github:Annotations",
@@ -80,8 +82,6 @@ class View(Generic[Report]):
     """Word for files with nothing to do."""
     lists_answers = False
     """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
-    has_full_names = False
-    """Whether names of files are for programs."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
@@ -116,6 +116,10 @@ class View(Generic[Report]):
     def show_end(self, page: Page, files: str) -> None:
         """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
         page.say(files)
+
+    def notes(self) -> Iterable[str]:
+        """Return what the names of files do not show."""
+        return ()
 
     def show_undo(self, page: Page) -> None:
         """Print the commits of a table, and how to undo the changes."""
