@@ -123,61 +123,59 @@ def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | 
     return fix
 
 
-_KINDS = {"weaker": "column_chunks_weaker", "too large": "column_chunks_too_large", "broken": "column_chunks_broken"}
-"""The sums of existing filters that do not satisfy the request, by what they are."""
+_SUMS = {
+    "column_chunks_skipped": "skipped",
+    "column_chunks_without_values": "without_values",
+    "column_chunks_weaker": "weaker",
+    "column_chunks_too_large": "too_large",
+    "column_chunks_broken": "broken",
+    "column_chunks_not_cross_checked": "not_cross_checked",
+}
+"""The fields of a report, by the name of their sum in the summary document."""
+_KINDS = ("weaker", "too_large", "broken")
+"""What existing filters are that do not satisfy the request."""
 
 
 class _AddView(View["AddReport"]):
     schema = "add-filter"
     skipped = "had every filter"
-    sums = (
-        "filters",
-        "bytes_added",
-        "column_chunks_skipped",
-        "column_chunks_without_values",
-        *_KINDS.values(),
-        "column_chunks_not_cross_checked",
-    )
+    sums = ("filters", "bytes_added", *_SUMS)
     not_undone = "no command restores the filters and footers that the change replaced"
     _done = "added,"
     _old_bytes = 0
+    _example: tuple[str, ...] = ()
+    """A file with a new filter, and its column."""
 
     def __init__(self) -> None:
         super().__init__()
         self._harms: set[str] = set()
 
     def add(self, report: AddReport, row: Row[object]) -> int:
-        self.total.update(filters=len(report.filters) + report.planned_filters)
+        self.total.update(_count(report), filters=len(report.filters) + report.planned_filters)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
         self._old_bytes += report.old_bytes
         for harm in set(report.harms) - self._harms if terminal().quiet else ():
             complain(f"sbbf: warning: {harm}")  # `--quiet` does not hide that an engine loses rows
         self._harms |= set(report.harms)
-        self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
-        self.total.update(column_chunks_without_values=report.without_values)
-        self.total.update(_count_kinds(report))
         self._done = "would be added, at most" if report.dry_run else "added,"
+        if report.filters and self.commits is None:
+            self._example = self._example or (report.output, report.filters[0].column)
         return 0
 
     def show(self, page: Page, report: AddReport) -> None:
-        if not (report.filters or report.planned_filters):
-            done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
-            reason = "all its column chunks have filters" if report.skipped else "it has no row groups"
-            reason = reason if report.skipped or not report.without_values else "none of its column chunks has a value"
-            page.say(f"{report.file}: nothing to add, {reason}; {done}")
-            _say_kinds(page, _count_kinds(report))
+        if report.filters or report.planned_filters:
+            page.table(_COLUMNS, report.filters)
+            self.show_line(page, report)
+            _say_counts(page, _count(report))
             return
-        page.table(_COLUMNS, report.filters)
-        self._say(page, report)
-        say_without_values(page, report.without_values)
-        _say_kinds(page, _count_kinds(report))
-        say_not_cross_checked(page, report.not_cross_checked)
+        done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
+        reason = "none of its column chunks has a value" if report.without_values else "it has no row groups"
+        page.say(f"{report.file}: nothing to add, {'all its column chunks have filters' if report.skipped else reason}; {done}")
+        _say_kinds(page, _count(report))
 
     def show_line(self, page: Page, report: AddReport) -> None:
-        if report.filters or report.planned_filters:
-            self._say(page, report)
-
-    def _say(self, page: Page, report: AddReport) -> None:
+        if not (report.filters or report.planned_filters):
+            return
         skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
         if report.dry_run:
             filters, size = format_count(report.planned_filters, "filter"), page.bytes(report.planned_bytes)
@@ -195,12 +193,26 @@ class _AddView(View["AddReport"]):
             page.say(f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them")
 
     def show_end(self, page: Page, files: str) -> None:
-        say_without_values(page, self.total["column_chunks_without_values"])
-        _say_kinds(page, self.total)
-        say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
+        _say_counts(page, self.total)
         size = page.bytes(self.total["bytes_added"])
         share = f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})" if self.total["bytes_added"] > 0 else ""
         page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {size}{share}")
+
+    def show_undo(self, page: Page) -> None:
+        super().show_undo(page)
+        if self._example:
+            page.next(("sbbf", "explain", *self._example, "VALUE"), "see which engines use the filters")
+
+
+def _count(report: AddReport) -> dict[str, int]:
+    return {name: getattr(report, field) for name, field in _SUMS.items()}
+
+
+def _say_counts(page: Page, counts: Mapping[str, int]) -> None:
+    """Print for how many column chunks nothing is added, and how many values pyarrow did not decode too."""
+    say_without_values(page, counts["column_chunks_without_values"])
+    _say_kinds(page, counts)
+    say_not_cross_checked(page, counts["column_chunks_not_cross_checked"])
 
 
 def say_without_values(page: Page, count: int) -> None:
@@ -208,12 +220,8 @@ def say_without_values(page: Page, count: int) -> None:
         page.say(f"{format_count(count, 'column chunk')} without values {'needs' if count == 1 else 'need'} no filter")
 
 
-def _count_kinds(report: AddReport) -> dict[str, int]:
-    return dict(zip(_KINDS.values(), (report.weaker, report.too_large, report.broken), strict=True))
-
-
 def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
     """Print how many existing filters do not satisfy the request."""
-    kinds = [f"{counts[name]:,} {word}" for word, name in _KINDS.items() if counts[name]]
+    kinds = [f"{counts[f'column_chunks_{word}']:,} {word.replace('_', ' ')}" for word in _KINDS if counts[f"column_chunks_{word}"]]
     if kinds:
         page.say(f"existing filters: {', '.join(kinds)}; --rebuild weak rebuilds them")

@@ -153,7 +153,7 @@ def _show(page: Page, report: AdviceReport, command: tuple[str, ...], refusal: s
     if command and refusal:
         page.say(f"no command adds them: {refusal}")
     elif command:
-        page.command(command)
+        page.command(command, "next: " if page.is_terminal else "")
     else:
         page.say("no filter to add")
 

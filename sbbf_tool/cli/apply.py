@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,9 +12,10 @@ import click
 from sbbf_tool.cli.add_filter import say_without_values
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import page_limit_option, state_option
+from sbbf_tool.cli.files import Files, page_limit_option, state_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.report import report_files
@@ -21,9 +23,14 @@ from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
+from sbbf_tool.running.table import Change
+from sbbf_tool.storage.globs import matches_any
 from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:
+    from sbbf_tool.running.declared_files import DeclaredFiles
+    from sbbf_tool.running.table import Commits
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.apply import ApplyReport, DeclaredColumn
 
 _KINDS = {"missing": "missing", "weaker": "weaker", "too large": "too_large", "broken": "broken", "undeclared": "undeclared"}
@@ -57,7 +64,6 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     weaker or larger than declared, or broken are built, so that a second run finds nothing to do. Filters that are not declared are counted
     and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
     """
-    from sbbf_tool.cli.declared_run import DeclaredRun
     from sbbf_tool.file.partitions import parse_predicate
     from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
     from sbbf_tool.running.work import Work
@@ -71,7 +77,7 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     files.dry_run |= not files.in_place
     work = {part: Work(Apply(part.declarations, remove_undeclared, engines), edit=files.edit()) for part in parts}
     paths = [] if is_given or where is not None else list(paths_of_files(parts))
-    run = DeclaredRun(files, work, paths)
+    run = _DeclaredRun(files, work, paths)
     run.state = state
     view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
     view.commits = run.commits
@@ -170,3 +176,43 @@ def _format_seconds(seconds: float) -> str:
     if seconds < 100:
         return f"about {seconds:.0f} s"
     return f"about {seconds / 60:,.0f} min" if seconds < 6000 else f"about {seconds / 3600:,.1f} h"
+
+
+class _DeclaredRun(Files):
+    """Files and tables with their work; the interface is that of the files of any command."""
+
+    def __init__(self, files: ChangedFiles, work: Mapping[DeclaredFiles, Work[Any]], paths: Iterable[tuple[str, str]] = ()) -> None:
+        """Take the work on each part, and the declared paths, which should each match a file, with the folders that they start from."""
+        super().__init__(keys=files.keys, jobs=files.jobs, spark=files.spark, outputs=files.outputs)
+        self.state = files.state
+        self._unmatched = list(paths)
+        """Declared paths that no file has matched so far, with their folders."""
+        self._work = {files.of_selection(part.selection): own for part, own in work.items()}
+        self.commits: Commits | None = None
+        """The commits of all tables, if the command changes tables."""
+        for part in self._work:
+            if (table := part.selection.table) is not None:
+                change = files.begin_change(table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True)
+                if not files.dry_run:
+                    change.show_cost(part.selection, None, None)
+                part.table_change = change
+        changes = [part.table_change for part in self._work if part.table_change is not None]
+        if changes and not files.dry_run:
+            self.commits = changes[0].outcome(changes[1:])
+
+    @property
+    def file(self) -> None:
+        """No file: the output is about all declared files together."""
+
+    @property
+    def roots(self) -> list[str]:
+        return [root for part in self._work for root in part.roots]
+
+    def rows(self, work: Work[Any]) -> Generator[Row[Any], None, None]:
+        """Yield the row of each file, from its own work."""
+        for part, own in self._work.items():
+            for row in part.rows(own):
+                self._unmatched = [(path, folder) for path, folder in self._unmatched if not matches_any((path,), folder, row.path)]
+                yield row
+        for path, _ in self._unmatched:
+            complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")

@@ -86,61 +86,45 @@ _TOTALS = (
 
 
 @dataclass
-class _Places:
-    """A number of files, and the first of them."""
-
-    files: int = 0
-    examples: list[str] = field(default_factory=list)
-
-    def add(self, file: str) -> None:
-        self.files += 1
-        if len(self.examples) < _MOST_EXAMPLES:
-            self.examples.append(file)
-
-    def __str__(self) -> str:
-        more = ", ..." if self.files > len(self.examples) else ""
-        return f"{format_count(self.files, 'file')} ({', '.join(self.examples)}{more})"
-
-
-@dataclass
-class _RuleTotal:
-    """The findings of one rule in all files."""
+class _Total:
+    """Files with findings of one rule, or on which no rule ran for one reason."""
 
     message: str
-    fix: Fix | None
+    fix: Fix | None = None
     """The change that resolves the first finding, of no file; None if there is none."""
-    fixed: list[str] = field(default_factory=list)
-    """The files that this change is for, or the first of them; files of a table are changed by its name."""
-    num_fixed: int = 0
-    num_names: int = 0
+    fixed: dict[str, int] = field(default_factory=dict)
+    """The names by which files are changed, their own or that of their table, each with its number of files; later ones are under `""`."""
     findings: int = 0
-    places: _Places = field(default_factory=_Places)
-    """The files with findings."""
+    files: int = 0
+    examples: list[str] = field(default_factory=list)
     columns: dict[str, None] = field(default_factory=dict)
     """The first columns with findings, in order; more than `_MOST_COLUMNS` only to show that there are more."""
 
-    def add(self, file: str, findings: Sequence[Finding], fix: Fix | None) -> None:
+    def add(self, file: str, findings: Sequence[Finding] = (), fix: Fix | None = None) -> None:
         self.findings += len(findings)
+        self.files += 1
+        self.examples += [file] if len(self.examples) < _MOST_EXAMPLES else []
         if self.fix is not None and fix is not None and replace(fix, files=()) == self.fix:
-            self.num_fixed += 1
-            is_new = fix.files[0] not in self.fixed
-            self.num_names += is_new
-            self.fixed += [fix.files[0]] if is_new and len(self.fixed) < _MOST_FIXED else []
-        self.places.add(file)
+            name = fix.files[0] if fix.files[0] in self.fixed or len(self.fixed) < _MOST_FIXED else ""
+            self.fixed[name] = self.fixed.get(name, 0) + 1
         for finding in findings:
             if finding.column is not None and len(self.columns) <= _MOST_COLUMNS:
                 self.columns[finding.column] = None
 
     def command(self) -> tuple[str, ...]:
         """Return the command that makes the change in all files that it is for, of which a list names many; empty if there is none."""
-        if self.fix is None or self.num_names <= len(self.fixed):
+        if self.fix is None or "" not in self.fixed:
             return () if self.fix is None else command_of(replace(self.fix, files=tuple(self.fixed)))
         words = command_of(self.fix)
         return (*words[:2], "--files-from", "LIST", *words[2:])
 
+    @property
+    def places(self) -> str:
+        return f"{format_count(self.files, 'file')} ({', '.join(self.examples)}{', ...' if self.files > len(self.examples) else ''})"
+
     def __str__(self) -> str:
-        first, more = list(self.columns)[:_MOST_COLUMNS], ", ..." if len(self.columns) > _MOST_COLUMNS else ""
-        columns = f"; column{'s' if len(self.columns) > 1 else ''} {', '.join(first)}{more}" if first else ""
+        names = [*list(self.columns)[:_MOST_COLUMNS], *(["..."] if len(self.columns) > _MOST_COLUMNS else [])]
+        columns = f"; column{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else ""
         return f"{format_count(self.findings, 'finding')} in {self.places}{columns}"
 
 
@@ -152,8 +136,8 @@ class _CheckView(View["CheckReport"]):
         self._baseline = baseline
         self._each_file, self._refusal = terminal().shows_all, files.why_unchangeable
         self._severities: Counter[str] = Counter()
-        self._rules: dict[tuple[str, str], _RuleTotal] = {}
-        self._unchecked: dict[str, _Places] = {}
+        self._rules: dict[tuple[str, str], _Total] = {}
+        self._unchecked: dict[str, _Total] = {}
         """The files on which no rule ran, by the reason."""
         self._locked = 0
 
@@ -168,14 +152,13 @@ class _CheckView(View["CheckReport"]):
             self._severities[severity] += len(findings)
             fix = next(merge_fixes(findings), None)
             of_no_file = None if fix is None else replace(fix, files=())
-            self._rules.setdefault((severity, rule), _RuleTotal(findings[0].message, of_no_file)).add(report.file, findings, fix)
+            self._rules.setdefault((severity, rule), _Total(findings[0].message, of_no_file)).add(report.file, findings, fix)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
-            self._unchecked.setdefault(_reason_for_no_rule(report.rules), _Places()).add(report.file)
+            reason = _reason_for_no_rule(report.rules)
+            self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
         self._locked += bool(report.locked_columns)
-        return max(
-            int(report.failed),
-            render.say_unreadable([(row.path, None, place) for place in (report.unreadable if row.status == OK else ())]),
-        )
+        unreadable = report.unreadable if row.status == OK else ()
+        return max(int(report.failed), render.say_unreadable([(row.path, None, place) for place in unreadable]))
 
     def show(self, page: Page, report: CheckReport) -> None:
         if page.has_headings:
@@ -193,13 +176,12 @@ class _CheckView(View["CheckReport"]):
     def _show_table(self, page: Page, title: str) -> None:
         """Print a heading, and one row per rule with findings."""
         page.heading(f"{title}: {count_findings(self._severities)}")
-        rows = [
-            (severity, rule, total.findings, total.places.files, total.places.examples[0], quote_command(total.command()))
-            for (severity, rule), total in self._sorted_rules()
-        ]
-        page.table(_TOTALS, rows)
+        page.table(
+            _TOTALS,
+            [(*rule, each.findings, each.files, each.examples[0], quote_command(each.command())) for rule, each in self._sorted_rules()],
+        )
 
-    def _sorted_rules(self) -> list[tuple[tuple[str, str], _RuleTotal]]:
+    def _sorted_rules(self) -> list[tuple[tuple[str, str], _Total]]:
         return sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0]))
 
     def show_end(self, page: Page, files: str) -> None:
@@ -209,12 +191,13 @@ class _CheckView(View["CheckReport"]):
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
             if self._refusal is None and (words := total.command()):
-                is_whole = total.num_fixed == total.places.files and total.num_names == len(total.fixed)
-                files_of = "" if is_whole else f" of {format_count(total.num_fixed, 'file')}{' in LIST' if '--files-from' in words else ''}"
+                is_whole = sum(total.fixed.values()) == total.files and "" not in total.fixed
+                in_list = " in LIST" if "--files-from" in words else ""
+                files_of = "" if is_whole else f" of {format_count(sum(total.fixed.values()), 'file')}{in_list}"
                 page.command(words, f"    fix{files_of}: ")
         if self._refusal is not None and any(total.fix for total in self._rules.values()):
             page.say(f"no command fixes them: {self._refusal}")
-        page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
+        page.say_all(f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")
 
@@ -223,7 +206,7 @@ class _CheckView(View["CheckReport"]):
         return {"findings": counts, "files_not_checked": self._num_unchecked()}
 
     def _num_unchecked(self) -> int:
-        return sum(places.files for places in self._unchecked.values())
+        return sum(total.files for total in self._unchecked.values())
 
 
 def _reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:

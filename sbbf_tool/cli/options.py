@@ -16,19 +16,19 @@ FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = "Files", "Tables", "Keys", "Runn
 SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
 
 _OPTIONS = {
-    COLUMNS: "--column --any-column --value --values-file --null --type --dialect --filters-only --confirm --engine --engines --run --mine"
+    COLUMNS: "--column --value --values-file --null --type --filters-only --confirm --engine --engines --run --mine"
     " --query --queries --reader --writer --only --snapshot --branch --advise --fpp --ndv --bytes"
     " --max-bytes --drop --rebuild --compact --remove-undeclared --against --no-bitsets",
     RULES: "--require --declared --max-fpp --select --ignore --quick --fail-on --baseline --list-rules --exact",
     SAFETY: "--output --in-place --append --allow --dry-run --also-new-files --abandoned --older-than --ours",
-    VIEW: "--rows --names --null-separated --stats --row-groups --matrix --emit",
+    VIEW: "--rows --row-groups --matrix --emit",
     FILES: "--files-from --where --strict --state",
     TABLES: "--as-files --all-versions",
     KEYS: "--keys",
     RUNNER: "--jobs --on",
     OUTPUT: "--format --report --all --quiet --verbose",
     SETTINGS: "--config --no-config --version --help"
-    " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv --min-chunk-bytes",
+    " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv --min-chunk-bytes --dialect",
 }
 SECTIONS = tuple(_OPTIONS)
 

@@ -37,8 +37,7 @@ class StatusLine:
         self._stream = stream
         self._lock = RLock()
         self._owner = os.getpid()
-        self._is_used = False
-        self._is_drawn = False
+        self._is_used = self._is_drawn = False
         self._is_line_complete = True
 
     def draw(self, text: str) -> None:
@@ -101,41 +100,38 @@ class PatientOutput:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        if self.error is None:
-            try:
-                with self._hidden(text):
-                    return self._stream.write(text)
-            except OSError as error:
-                self._fail(error)
+        with self._patience(), self._hidden(text):
+            if self.error is None:
+                self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        if self.error is None:
-            try:
+        with self._patience():
+            if self.error is None:
                 self._stream.flush()
-            except OSError as error:
-                self._fail(error)
 
     def write_bytes(self, data: Any) -> int:
         """Write bytes after the text so far."""
-        if self.error is None:
-            try:
-                self._stream.flush()
+        self.flush()
+        with self._patience():
+            if self.error is None:
                 self._stream.buffer.write(data)
-            except OSError as error:
-                self._fail(error)
         return memoryview(data).nbytes
 
     @property
     def has_broken_pipe(self) -> bool:
         return isinstance(self.error, BrokenPipeError)
 
-    def _fail(self, error: OSError) -> None:
-        self.error = error
-        # Data left in Python's buffer would fail again when it is flushed at exit.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+    @contextmanager
+    def _patience(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.error = error
+            # Data left in Python's buffer would fail again when it is flushed at exit.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
 
 class PatientBinary(io.RawIOBase):
@@ -151,38 +147,22 @@ class PatientBinary(io.RawIOBase):
         return self._output.write_bytes(data)
 
 
-class _Quota:
-    """How many errors, and how many warnings, are still printed."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._counts: Counter[str] = Counter()
-
-    def take(self, kind: str) -> bool:
-        """Count a line of this kind; return whether it is printed."""
-        self._counts[kind] += 1
-        return self._counts[kind] <= self._most
-
-    def excess(self) -> dict[str, int]:
-        """Return the numbers of lines that were not printed."""
-        return {kind: count - self._most for kind, count in self._counts.items() if count > self._most}
-
-
-_quota: ContextVar[_Quota | None] = ContextVar("quota", default=None)
+_limit: ContextVar[tuple[int, Counter[str]] | None] = ContextVar("limit", default=None)
+"""The number of errors, and of warnings, that are printed, and how many there were."""
 
 
 @contextmanager
 def limit_complaints(most: int | None) -> Iterator[None]:
     """Inside the block, print only this many errors and this many warnings; at its end, the number of others. None means all."""
-    quota = None if most is None else _Quota(most)
-    token = _quota.set(quota)
+    counts = Counter[str]()
+    token = _limit.set(None if most is None else (most, counts))
     try:
         yield
     finally:
-        _quota.reset(token)
-        for kind, count in quota.excess().items() if quota is not None else ():
-            if kind == "error" or not terminal().quiet:
-                complain(f"sbbf: and {count:,} more {kind}{'' if count == 1 else 's'}; --all shows them")
+        _limit.reset(token)
+        for kind, count in counts.items():
+            if most is not None and count > most and (kind == "error" or not terminal().quiet):
+                complain(f"sbbf: and {count - most:,} more {kind}{'' if count == most + 1 else 's'}; --all shows them")
 
 
 def complain(line: str, *, kind: str = "error") -> None:
@@ -190,9 +170,11 @@ def complain(line: str, *, kind: str = "error") -> None:
 
     Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
     """
-    quota = _quota.get()
-    if quota is not None and kind in ("error", "warning") and not quota.take(kind):
-        return
+    if (limit := _limit.get()) is not None and kind in ("error", "warning"):
+        most, counts = limit
+        counts[kind] += 1
+        if counts[kind] > most:
+            return
     for part in writer_for(sys.stderr).wrap(escape(redact_text(line)), is_error=kind == "error"):
         print(part, file=sys.stderr, flush=True)
 

@@ -59,6 +59,11 @@ class Page:
         """Print a command in shell syntax."""
         self._print(self._writer.command(words, label))
 
+    def next(self, words: Sequence[str], purpose: str) -> None:
+        """Print what to do next, a command and its purpose; on a terminal alone, since scripts need no advice."""
+        if self.is_terminal:
+            self.command(words, f"next: to {purpose}: ")
+
     def code(self, text: str) -> None:
         """Print lines to paste elsewhere: escaped, but neither wrapped nor coloured."""
         self._print([escape(line) for line in text.splitlines()])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,47 +11,51 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import TABLE
+from sbbf_tool.cli.formats import ANSWER_FORMATS
+from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import AnswerView, NegativeValues, ensure_column, is_condition, query_options, split_condition
+from sbbf_tool.cli.query import AnswerView, NegativeValues, ensure_column, query_options, split_condition
 from sbbf_tool.cli.report import report_files
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
-from sbbf_tool.display import escape, redact
+from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
-from sbbf_tool.reports.rows import Row
+from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHED, VANISHED, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import InconclusiveRowGroups
     from sbbf_tool.verbs.probe import Probe
 
+EVERY_COLUMN = "*"
+
 
 @click.command(cls=NegativeValues)
 @query_options
-@click.option("--any-column", is_flag=True, help="Query every column that can hold a value. The arguments are PATH VALUE..., or PATHs.")
 @click.option(
     "--values-file",
     type=click.Path(),
     help="Query the values in this file too, one per line. Empty lines do not count; - reads standard input.",
 )
-@click.option("--dialect", metavar="NAME", help="Query filters of this draft of the format too. Without the option, they give no answer.")
+@click.option(
+    "--dialect",
+    cls=PureSetting,
+    metavar="NAME",
+    help="Query filters of this draft of the format too. Without it, they give no answer.",
+)
 @click.option("--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries.")
 @click.option("--confirm", is_flag=True, help="Read the column where values may be. The answers, present or absent, are certain.")
 @click.option(
     "--rows", is_flag=True, help="List the rows that have a value. Each is a file, a row group, a row number, a value and a column."
 )
 @click.option("--all-versions", is_flag=True, help="Of a table: search the files of all retained versions, with the rows that are deleted.")
-@click.option("--names", is_flag=True, help="Print only the names of files that may hold a value. Each is on a line of its own.")
-@click.option("-0", "--null-separated", "ends_with_nul", is_flag=True, help="End --names with NUL bytes, not line breaks.")
-@click.option("--stats", is_flag=True, help="Print bytes, files and requests to standard error.")
-@over_files("PATH [COLUMN VALUE... | VALUE... | CONDITION] | PATH...", strict_option)
+@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, formats=ANSWER_FORMATS)
 def command(
     files: Files,
     column: str | None,
-    any_column: bool,
     named_values: tuple[str, ...],
     values_file: str | None,
     ask_null: bool,
@@ -62,22 +64,21 @@ def command(
     confirm: bool,
     rows: bool,
     all_versions: bool,
-    names: bool,
-    ends_with_nul: bool,
-    stats: bool,
 ) -> int:
     """Test whether files may hold a value, by statistics, filters, dictionaries.
 
     \b
     $ sbbf probe events.parquet user_id 42
-    $ sbbf probe lake "user_id IN (42, 43) AND country = 'DE'" --names
+    $ sbbf probe lake "user_id IN (42, 43) AND country = 'DE'" --format names
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and reads values from --value and
     --values-file. `sbbf probe PATH CONDITION` looks for rows that satisfy all parts of a condition; the values are those of its first
-    column. Statistics are min, max and null counts. The column's type determines how values are written: 42, 0x00ff, text. The argument `-`
-    as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with --value, `-` is a value. Exit code
-    0: some row group may hold one of the values; 1: all values are certainly absent from all files. For several files, the command lists
-    those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
+    column. The column '*' stands for every one that can hold a value. Statistics are min, max and null counts. The column's type determines
+    how values are written: 42, 0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips empty
+    lines; after `--`, and with --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly
+    absent from all files. For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the
+    values that it may hold. The format names prints only the names of such files, names0 ends them with NUL bytes. With --verbose, bytes,
+    files and requests are counted.
 
     With --confirm, the answers are certain, or say why reading does not show them. Rows that a table has deleted are absent then, unless
     --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null
@@ -87,54 +88,41 @@ def command(
     named_values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
     from sbbf_tool.verbs.probe import Probe
 
-    if column is not None and any_column:
-        raise click.UsageError("give -c COLUMN or --any-column, not both")
     has_values = bool(named_values) or values_file is not None or ask_null
-    split = None if has_values or any_column or column is not None else split_condition(files)
+    split = None if has_values or column is not None else split_condition(files)
     also: list[Condition] = []
     all_values: Sequence[str | None]
     if split is not None:
         files, ((column, all_values), *also) = split
     else:
-        files, column, values = _split_arguments(files, column, named_values, any_column=any_column, has_values=has_values)
+        files, column, values = _split_arguments(files, column, named_values)
         files.ensure_single_reader(values_file, *values)
         all_values = collect_values(values, values_file, ask_null)
     files.all_versions = all_versions
     if all_versions and files.table is None:
         raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
-    verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
-    if names and (rows or files.outputs.formats != {TABLE}):
-        raise click.UsageError("--names prints only names: leave out --rows, --format and --report")
-    if ends_with_nul and not names:
-        raise click.UsageError("--null-separated ends names: give --names too")
-    end_of_name = (b"\0" if ends_with_nul else b"\n") if names else None
-    view = _ProbeView(files, verb, values_file, end_of_name)
+    verb = Probe(None if column == EVERY_COLUMN else column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
+    view = _ProbeView(files, verb, values_file)
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)
-    if stats:
+    if terminal().verbose:
         view.show_stats()
     return code
 
 
-def _split_arguments(
-    files: Files, column: str | None, values: tuple[str, ...], *, any_column: bool, has_values: bool
-) -> tuple[Files, str | None, tuple[str, ...]]:
-    """Return the files, the column and the values of `PATH [COLUMN] VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
-    if column is not None or (any_column and (has_values or files.is_listed)):
+def _split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -> tuple[Files, str, tuple[str, ...]]:
+    """Return the files, the column and the values of `PATH COLUMN VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
+    if column is not None:
         return files.of(tuple(map(unmark, files.arguments))), column, values
     if files.is_listed:
         raise click.UsageError("with --files-from, name the column with -c COLUMN")
     if len(files.arguments) < 2:
-        needed = "value" if any_column else "column"
-        raise click.UsageError(f"no {needed} was given" if files.arguments else "no file was given: give PATH or --files-from")
+        raise click.UsageError("no column was given" if files.arguments else "no file was given: give PATH or --files-from")
     path, *rest = files.arguments
-    ensure_column(unmark(rest[0]))
-    if not any_column:
-        column = unmark(rest.pop(0))
-        if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
-            raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
-    elif is_condition(unmark(rest[-1])):
-        raise click.UsageError(f"{unmark(rest[-1])!r} is a condition: leave out --any-column, or look for this text with --value")
+    column = unmark(rest.pop(0))
+    ensure_column(column)
+    if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
+        raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
     return files.of((unmark(path),)), column, (*rest, *values)
 
 
@@ -143,13 +131,12 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     schema = "probe"
 
-    def __init__(self, files: Files, verb: Probe, values_file: str | None, end_of_name: bytes | None) -> None:
+    sums = ("unprintable",)
+
+    def __init__(self, files: Files, verb: Probe, values_file: str | None) -> None:
         super().__init__(files, values_file)
         self._column, self._values, self._confirms = verb.column, len(cast("Sequence[object]", verb.values)), verb.confirm
         self.row = Row[RowsReport] if verb.rows else None
-        self._end_of_name = end_of_name
-        """What ends each name, if only names are printed."""
-        self.has_full_names = end_of_name is not None
         self._values_with_hits: set[str] = set()
 
     def prepare(self, report: ProbeReport) -> ProbeReport:
@@ -170,7 +157,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
         return self.take_answer(report, row, is_absent=report.is_absent)
 
     def answer(self, codes: set[int]) -> int:
-        return super().answer(codes | ({UsageError.exit_code} if self.counts["unprintable"] else set()))
+        return super().answer(codes | ({UsageError.exit_code} if self.total["unprintable"] else set()))
 
     def show_stats(self) -> None:
         requests = f" in {self.counts['requests']:,} requests" if self.counts["requests"] else ""
@@ -178,26 +165,10 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def show(self, page: Page, report: ProbeReport) -> None:
         self.show_line(page, report)
-        page.say_all(f"note: {note}" for note in report.notes if self._end_of_name is None)
+        page.say_all(f"note: {note}" for note in report.notes)
         self.show_end(page, "")
 
-    def _print_name(self, report: ProbeReport) -> None:
-        """Print the name of a file that may hold a value, unless it would be two lines."""
-        if report.is_absent:
-            return
-        name = os.fsencode(report.file)
-        if self._end_of_name == b"\n" and (b"\n" in name or b"\r" in name):
-            complain(f"sbbf: {report.file}: its name has a line break: end names with -0")
-            self.counts["unprintable"] += 1
-        elif sys.stdout.isatty():
-            click.echo(escape(report.file))
-        else:
-            sys.stdout.buffer.write(name + (self._end_of_name or b""))
-
     def show_line(self, page: Page, report: ProbeReport) -> None:
-        if self._end_of_name is not None:
-            self._print_name(report)
-            return
         for match in report.rows:
             page.say(f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: {render.value(match.value)}")
         hits = tuple(hit for hit in report.hits if hit.answer != PRESENT) if self.row is not None else report.hits
@@ -209,12 +180,6 @@ class _ProbeView(AnswerView["ProbeReport"]):
         def count(name: str) -> str:
             return format_count(counts[name], "file")
 
-        if self._end_of_name is not None:
-            if counts["unsure"]:
-                complain(f"sbbf: of {count('unsure')}, reading does not show whether they hold values", kind="note")
-            for line in self._describe_versions():
-                complain(f"sbbf: {line}", kind="note")
-            return
         if counts["without_filter"]:
             has = "has" if counts["without_filter"] == 1 else "have"
             page.say(f"any of the values: {count('without_filter')} {has} no filter for {self._column or 'some columns'}")
@@ -231,11 +196,12 @@ class _ProbeView(AnswerView["ProbeReport"]):
         elif not answers:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
             answers.append("none of them is in the files" if is_certain else "all of them are excluded")
+        outcomes = self.outcomes
         for number, noun, what in (
-            (self.links, "linked folder", "skipped, which may hold any of them"),
-            (self.unfinished, "unfinished file", "left out, which may hold any of them"),
-            (self.left_out, "file", "left out, which may hold any of them"),
-            (self.failures, "more file", "could not be queried"),
+            (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
+            (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
+            (sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED), "file", "left out, which may hold any of them"),
+            (outcomes[FAILED] + outcomes[REFUSED], "more file", "could not be queried"),
         ):
             if number:
                 answers.append(f"{format_count(number, noun)} {what}")
@@ -243,11 +209,16 @@ class _ProbeView(AnswerView["ProbeReport"]):
         page.say(f"Queried {values} in {count('files')}: {'; '.join(answers)}{self.say_without_column()}")
         page.say_all(self._describe_versions())
 
+    def notes(self) -> Iterator[str]:
+        if self.counts["unsure"]:
+            yield f"of {format_count(self.counts['unsure'], 'file')}, reading does not show whether they hold values"
+        yield from self._describe_versions()
+
     def _describe_versions(self) -> Iterator[str]:
         """Describe what the versions of a table do not show: files that are gone, and files that no version lists."""
         if self.files.all_versions and self.files.table is not None:
-            if self.vanished:
-                yield f"{format_count(self.vanished, 'file')} of earlier versions {'is' if self.vanished == 1 else 'are'} gone"
+            if gone := self.outcomes[VANISHED]:
+                yield f"{format_count(gone, 'file')} of earlier versions {'is' if gone == 1 else 'are'} gone"
             verb, hint = "is" if self._unlisted == 1 else "are", "; --as-files searches that folder" if self._unlisted else ""
             folder = redact(self.files.table.location)
             yield f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in no retained version{hint}"
@@ -265,7 +236,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
             "files_without_filter": self.counts["without_filter"],
             "files_without_column": self.counts["without_column"],
             "bytes_read": self.counts["bytes_read"],
-            **({"files_gone": self.vanished, "files_unlisted": self._unlisted} if self.files.all_versions else {}),
+            **({"files_gone": self.outcomes[VANISHED], "files_unlisted": self._unlisted} if self.files.all_versions else {}),
         }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 MAYBE, ABSENT = 0, 1
 Report = TypeVar("Report")
 
+_SUFFIXES = (".parquet", ".parq", ".pq")
 _CONDITION = re.compile(r"[=<>]|\s(in|is|not|between|like)\b", re.IGNORECASE)
 
 
@@ -41,12 +41,8 @@ class NegativeValues(Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end_of_options = args.index("--") if "--" in args else len(args)
         numbers = {spelling for option in self.params if option.type in (click.INT, click.FLOAT) for spelling in option.opts}
-        # With --names, -0 is the option.
-        options = {"-0"} if "--names" in args[:end_of_options] else set()
         marked_args = [
-            VALUE_MARK + arg
-            if (self._NEGATIVE.match(arg) and previous not in numbers and arg not in options) or (arg == "-" and at > end_of_options)
-            else arg
+            VALUE_MARK + arg if (self._NEGATIVE.match(arg) and previous not in numbers) or (arg == "-" and at > end_of_options) else arg
             for at, (previous, arg) in enumerate(zip(["", *args], args, strict=False))
         ]
         remaining_args = super().parse_args(ctx, marked_args)
@@ -82,22 +78,15 @@ def split_condition(files: Files) -> tuple[Files, tuple[Condition, ...]] | None:
     return files.of(tuple(paths)), parse_query(text).conditions
 
 
-def is_condition(text: str) -> bool:
-    from sbbf_tool.advice.queries import parse_query
-
-    with suppress(UsageError):
-        return bool(_CONDITION.search(text) and parse_query(text).conditions)
-    return False
-
-
 def ensure_column(name: str) -> None:
     """Raise click.UsageError if the column, or what is in its place, is a file: the shell has expanded a glob."""
-    if _is_path(name):
+    if name.endswith(_SUFFIXES):
         raise click.UsageError(f"expected a column or a value, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
 
 
 def _is_path(name: str) -> bool:
-    return os.path.isfile(name) or (os.sep in name and os.path.exists(name))
+    """Return whether the form of a name is that of a path: what an argument means does not depend on the files that are there."""
+    return name.endswith(_SUFFIXES) or "/" in name or os.sep in name
 
 
 _MOST_UNFIT = 5

@@ -32,6 +32,10 @@ _GONE = {
     "--allow-outside": "use --allow outside-files",
     "--commit": "use --allow conditional-put",
     "--unreadable": "use --select unreadable-index",
+    "--names": "use --format names",
+    "--null-separated": "use --format names0",
+    "--any-column": "give the column '*'",
+    "--stats": "use --verbose",
     "--color": "set the variable NO_COLOR or FORCE_COLOR",
     "--debug": "use --verbose",
 }

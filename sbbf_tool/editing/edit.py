@@ -30,9 +30,9 @@ from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_re
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
-from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
 from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.parallel import Meter, Progress
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile, ring_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile

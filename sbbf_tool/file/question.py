@@ -23,8 +23,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, width_of
-from sbbf_tool.parquet.notation_numbers import parse_integers
+from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, parse_integers, width_of
 from sbbf_tool.parquet.statistics import Bounds, key_of, stated_bounds
 from sbbf_tool.reports.probe import MANY_VALUES, LongSequence, QueriedValue, UnfitValue
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData
-from sbbf_tool.parquet.struct_reader import KINDS
+from sbbf_tool.parquet.structs import KINDS
 
 try:
     from sbbf_tool.parquet import _compact

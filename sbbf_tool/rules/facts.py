@@ -20,8 +20,7 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
 from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.layout import OwnedRange, owned_ranges
-from sbbf_tool.file.meter import Meter, Progress
-from sbbf_tool.file.parallel import in_parallel
+from sbbf_tool.file.parallel import Meter, Progress, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column

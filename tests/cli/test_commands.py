@@ -57,7 +57,7 @@ class TestProbe:
         for count, code in ((1000, 1), (1001, 2)):
             values_file.write_text("-1\n" * count)
             assert run(["probe", str(filtered), "user_id", "--quiet", "--values-file", str(values_file)]) == code
-        assert "more than 1,000 values in" in capfd.readouterr().err
+        assert "more than 1,000 values: " in capfd.readouterr().err
 
     @each(
         "column, value, code",

@@ -124,7 +124,6 @@ def test_wrong_destinations_are_reported_before_a_file_is_read(command, argument
         (["advise", "d/a.parquet", "--queries", ""], "queries file : No such file"),
         (["engines", "--type", ""], "unknown type ''"),
         (["explain", "d/a.parquet", "user_id", "1", "--engines", ""], "unknown engine ''"),
-        (["probe", "d/a.parquet", "user_id", "1", "--dialect", ""], "no dialect ''"),
         (["inspect", "d/a.parquet", "--keys", ""], "no such file"),
         (["inspect", "d/a.parquet", "--where", ""], "cannot parse"),
         (["inspect", "d/a.parquet", "--on", ""], "--on takes local"),

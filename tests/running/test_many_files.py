@@ -124,29 +124,6 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
     assert done["schema"] == f"sbbf.{command[0]}"
 
 
-def test_users_that_an_access_list_admits(lake, capsys, tmp_path):
-    keys = tmp_path / "keys.txt"
-    keys.write_text("\n".join(["7", "250", "999999999"]))
-    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys, "--filters-only")
-    assert code == 0
-    assert out.splitlines()[0] == "any of the values: 3 files have no filter for id"
-    sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
-    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys)
-    assert code == 0
-    lines = out.splitlines()
-    assert f"{lake}/part-00000.parquet: 7: row group 0" in lines
-    assert f"{lake}/part-00001.parquet: 250: row group 0" in lines
-    assert lines[-1].startswith("Queried 3 values in 3 files: ")
-    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--value", "-5", "--format", "json")
-    files, summary = documents(out)
-    assert code in (0, 1)
-    assert [document["num_values"] for document in files] == [1, 1, 1]
-    assert code == summary["exit_code"] == int(not any(document["hits"] for document in files))
-    code, _, err = sbbf(capsys, "probe", lake, "-c", "di", "--value", "5")
-    assert code == 2
-    assert err.count("no column 'di'") == 1  # what fits no file is a wrong request, and one line
-
-
 def test_false_negatives_are_findings(lake, capsys):
     sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
     path = lake / "part-00001.parquet"

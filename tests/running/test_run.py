@@ -211,17 +211,6 @@ def test_declared_filters(tmp_path):
     assert run(apply, lake, edit=Edit(dry_run=True)).files == {"skipped": 3}
 
 
-def test_advice_is_about_all_files(tmp_path):
-    lake = small_files(tmp_path / "lake", 3)
-    open_files = [path.open("rb") for path in sorted(lake.iterdir())]
-    report = sbbf_tool.advise(lake, jobs=1)
-    assert report.columns == sbbf_tool.advise(open_files).columns
-    assert run(sbbf_tool.Advise(), lake) == report
-    assert run(sbbf_tool.Advise(), iter([lake])) == report
-    for file in open_files:
-        file.close()
-
-
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     for part in range(2):

@@ -114,14 +114,6 @@ def test_column_chunks_that_have_their_filter_are_skipped(plain, out, tmp_path):
     assert ({row.column for row in more.filters}, len(more.filters), more.skipped) == ({"name"}, 3, 3)
 
 
-def test_with_nothing_to_add_the_output_is_an_exact_copy(plain, out, tmp_path):
-    add_filters(plain, ["id"], output=out)
-    copy = tmp_path / "copy.parquet"
-    report = add_filters(out, ["id"], output=copy)
-    assert (report.skipped, report.new_bytes) == (3, out.stat().st_size)
-    assert copy.read_bytes() == out.read_bytes()
-
-
 ZEROS = [struct.pack("<d", 0.0), struct.pack("<d", -0.0)]
 NANS = [bytes.fromhex("000000000000f87f"), bytes.fromhex("000000000000f8ff")]
 ODD_NAN = bytes.fromhex("0100dead0000f47f")

@@ -390,35 +390,6 @@ class TestCommands:
 # The conformance files
 
 
-def conformance_keys(conformance: Path) -> dict[str, dict[str, object]]:
-    key_list = json.loads((conformance / "encrypted" / "keys.json").read_text())
-    keys = {
-        f"encrypted/{name}": {"footer_key": key["footer_key"], "columns": key["column_keys"]}
-        for name, key in key_list.items()
-        if key["footer_key"]
-    }
-    textual_keys = {"double_field": {"text": "1234567890123450"}, "float_field": {"text": "1234567890123451"}}
-    keys["parquet-testing/encrypt_columns_and_footer_bloom_filter.parquet.encrypted"] = {
-        "footer_key": {"text": "0123456789012345"},
-        "columns": textual_keys,
-    }
-    return keys
-
-
-def test_conformance_files(conformance, tmp_path):
-    for name, keys in conformance_keys(conformance).items():
-        path = conformance / name
-        report = verify(path, keys=keys)
-        assert report.filters, name
-        assert report.is_sound, name
-        assert all(result.is_verified for result in report.filters), name
-        columns = sorted({result.column for result in report.filters})
-        copy = tmp_path / path.name
-        remove_filters(path, output=copy, keys=keys)
-        add_filters(copy, columns, in_place=True, keys=keys)
-        assert len(verify(copy, keys=keys).filters) == len(report.filters), name
-
-
 @each("missing", ["names", "tags"])
 @each("name", ["java-columns", "java-signed"])
 def test_the_filter_of_a_locked_column_is_no_unreferenced_byte(file, tmp_path, name, missing):

@@ -81,12 +81,6 @@ def unused(path: Path) -> list[tuple[int, int, str]]:
     return [(entry.offset, entry.length, entry.kind) for entry in inspect(path).unreferenced]
 
 
-@each("page_index", [False, True])
-def test_in_a_file_as_it_was_written_every_byte_is_accounted_for(tmp_path, page_index):
-    for at, options in enumerate(({}, {"bloom_filter_options": {"id": {"ndv": 100}}})):
-        assert unused(write_events(tmp_path / f"{at}.parquet", write_page_index=page_index, **options)) == []
-
-
 def test_files_of_other_writers_have_no_unused_bytes(fixtures):
     ranges = {path.stem: unused(path) for path in fixtures.glob("*.parquet")}
     assert ranges

@@ -182,28 +182,6 @@ class TestOfEncryptedFiles:
 
 
 @needs_root
-@each("mode", {"shared": 0o777, "sticky": 0o1777})
-@each("command", list(CHANGES))
-def test_a_journal_that_another_user_puts_into_a_shared_folder(contents, mode, command, capfd):
-    with open_folder() as folder:
-        folder.chmod(mode)
-        path = folder / "a.parquet"
-        path.write_bytes(contents[1])
-        os.chown(path, STRANGER, STRANGER)
-        with without_privileges():
-            place(path, entry_of(*contents))
-        child = os.fork()
-        if child == 0:
-            os.setgroups([])
-            os.setresgid(STRANGER, STRANGER, STRANGER)
-            os.setresuid(STRANGER, STRANGER, STRANGER)
-            os._exit(run([{"FILE": str(path), "FOLDER": str(folder)}.get(word, word) for word in CHANGES[command]]))
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == REFUSED
-        assert re.search(r"belongs to user 65534, cannot be trusted: it belongs neither", "".join(capfd.readouterr()))
-        assert path.read_bytes() == contents[1]
-
-
-@needs_root
 @each("file, journal", {"the owner's": (STRANGER, STRANGER), "root's": (STRANGER, 0), "both root's": (0, 0)})
 def test_whose_journals_are_followed(path, contents, file, journal):
     """Those of the file's owner, of root, and of the user who runs the command, who is root here."""

@@ -61,15 +61,6 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
     assert len(report.filters) == len(set(report.filters)) == 3 * sum(len(layer) for layer in layers)
 
 
-@each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
-def test_added_to_and_cut_off_files_of_every_writer(fixtures, out, tmp_path, writer):
-    source = fixtures / f"{writer}-plain.parquet"
-    columns = [row.column for row in inspect(source, all_chunks=True).filters if row.row_group == 0 and row.physical_type != "BOOLEAN"]
-    add_filters(source, columns, output=out)
-    remove_filters(out, in_place=True)
-    assert out.read_bytes() == source.read_bytes()
-
-
 # New footer
 
 

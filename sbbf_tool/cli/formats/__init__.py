@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import click
@@ -22,6 +20,7 @@ from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput, open_file
 from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import load
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.page import Page
@@ -35,29 +34,37 @@ FORMATS = (TABLE, "json", "csv", "markdown", "parquet")
 """The formats of every command that reports rows."""
 FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github")
 """The formats of `sbbf check`."""
+NAMES = "names"
+ANSWER_FORMATS = (*FORMATS, NAMES, "names0")
+"""The formats of `sbbf probe`."""
 
 _SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
-_MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: "pages", "markdown": "pages"}
-"""The module of a format, if it is not named for the format."""
+_CLASSES = {
+    **dict.fromkeys((TABLE, "markdown"), "pages:PageOutput"),
+    **dict.fromkeys(("csv", "parquet"), "records:Records"),
+    **dict.fromkeys((NAMES, "names0"), "names:Names"),
+    "json": "documents:Lines",
+    "junit": "junit:Suites",
+    "sarif": "sarif:Sarif",
+    "github": "github:Annotations",
+}
 
 
+@dataclass(frozen=True)
 class Item:
     """One report on its way to the outputs: that of a file, or the only one of a command."""
 
-    def __init__(
-        self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None, shown: Any = None
-    ) -> None:
-        self.schema = schema
-        self.report = report
-        self.row = row
-        self.shown = report if shown is None else shown
-        """The report for people, with names relative to the root of a table."""
-        if document is not None:
-            self.document = document
+    schema: str
+    report: Any
+    row: Row[Any] | None = None
+    shown: Any = None
+    """The report for people, with names relative to the root of a table."""
+    own_document: dict[str, Any] | None = None
 
-    @cached_property
     def document(self) -> dict[str, Any]:
-        """The JSON document: of the report, or of the error of a file without one."""
+        """Return the JSON document: of the report, or of the error of a file without one."""
+        if self.own_document is not None:
+            return self.own_document
         if self.report is not None or self.row is None:
             return render.document(self.schema, self.report)
         row = self.row
@@ -75,8 +82,6 @@ class View(Generic[Report]):
     """Word for files with nothing to do."""
     lists_answers = False
     """Whether the lines about the files are the answer of the command, so that a pipe gets all of them."""
-    has_full_names = False
-    """Whether names of files are for programs."""
     sums: tuple[str, ...] = ()
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
@@ -87,19 +92,11 @@ class View(Generic[Report]):
     """Set if the command changes a table."""
     row: type | None = None
     """Type of the rows of files, if it is not that of the work."""
-    failures = 0
-    """Number of files that failed or were refused, set before `show_end`."""
-    links = 0
-    """Number of links that were skipped, set before `show_end`."""
-    unfinished = 0
-    """Number of files that were left out although some reader may read them, set before `show_end`."""
-    left_out = 0
-    """Number of other files whose rows were not looked at, set before `show_end`."""
-    vanished = 0
-    """Number of files of earlier versions that are gone, set before `show_end`."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
+        self.outcomes: Counter[str] = Counter()
+        """Number of files by status, or by the reason of those that were not opened, set before `show_end`."""
 
     def add(self, report: Report, row: Row[Any]) -> int:
         """Count one more report, print to standard error what failed in it, and return its exit code."""
@@ -119,6 +116,10 @@ class View(Generic[Report]):
     def show_end(self, page: Page, files: str) -> None:
         """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
         page.say(files)
+
+    def notes(self) -> Iterable[str]:
+        """Return what the names of files do not show."""
+        return ()
 
     def show_undo(self, page: Page) -> None:
         """Print the commits of a table, and how to undo the changes."""
@@ -192,7 +193,7 @@ class Outputs:
         """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
         view = View[Any]()
         view.schema, view.show = schema, show  # type: ignore[assignment,method-assign]
-        item = Item(schema, report, document=document)
+        item = Item(schema, report, shown=report, own_document=document)
         with self.open(Run(view, type(report), is_single=True)) as outputs:
             for output in outputs:
                 output.add(item)
@@ -203,8 +204,7 @@ TEXT = Outputs(TABLE, None, TABLE)
 
 
 def _output(name: str, run: Run, target: OutputTarget) -> Output:
-    module = import_module(f"sbbf_tool.cli.formats.{_MODULES.get(name, name)}")
-    return cast(Output, module.open_output(name, run, target))
+    return cast(Output, load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")(name, run, target))
 
 
 def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -14,11 +14,6 @@ from sbbf_tool.cli.render import LongList
 _PARTS_AT_ONCE = 1000
 
 
-def open_output(name: str, run: Run, target: OutputTarget) -> Lines:
-    """Open the output of this format."""
-    return Lines(target)
-
-
 def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
     """Yield a document as JSON in parts. The items of a long list are made and written one after the other."""
     if not any(isinstance(value, LongList) for value in document.values()):
@@ -42,11 +37,11 @@ def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
 class Lines:
     """One document per line."""
 
-    def __init__(self, target: OutputTarget) -> None:
+    def __init__(self, name: str, run: Run, target: OutputTarget) -> None:
         self._target = target
 
     def add(self, item: Item) -> None:
-        self._write(item.document)
+        self._write(item.document())
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if summary is not None:

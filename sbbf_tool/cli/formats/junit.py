@@ -16,17 +16,12 @@ from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
 
-def open_output(name: str, run: Run, target: OutputTarget) -> Suites:
-    """Open the output of this format."""
-    return Suites(target, run.command)
-
-
 class Suites:
     """One document about all files."""
 
-    def __init__(self, target: OutputTarget, command: str) -> None:
+    def __init__(self, name: str, run: Run, target: OutputTarget) -> None:
         self._target = target
-        self._root = Element("testsuites", name=command)
+        self._root = Element("testsuites", name=run.command)
         self._has_suites = False
 
     def add(self, item: Item) -> None:

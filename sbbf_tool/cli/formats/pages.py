@@ -9,14 +9,6 @@ from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.numbers import format_count
 
-
-def open_output(name: str, run: Run, target: OutputTarget) -> PageOutput:
-    """Open the output of this format."""
-    if name == "markdown":
-        return PageOutput(run, MarkdownPage(target.write))
-    return PageOutput(run, Page(None if isinstance(target, StandardOutput) else target.write))
-
-
 _MOST_CHANGED = 3
 """Of files that changed as was asked, a few are examples; errors and warnings are printed for more of them."""
 
@@ -24,9 +16,10 @@ _MOST_CHANGED = 3
 class PageOutput:
     """The reports as the command's view shows them."""
 
-    def __init__(self, run: Run, page: Page) -> None:
+    def __init__(self, name: str, run: Run, target: OutputTarget) -> None:
         self._run = run
-        self._page = page
+        to_screen = isinstance(target, StandardOutput)
+        self._page = page = MarkdownPage(target.write) if name == "markdown" else Page(None if to_screen else target.write)
         most = run.most_files if run.most_files is None or not run.has_rows_of_files else _MOST_CHANGED
         self._most_files = None if run.view.lists_answers and not page.is_terminal else most
         self._files = self._more_files = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 from urllib.parse import quote
@@ -26,17 +25,12 @@ MOST_RESULTS = 25_000
 """What GitHub takes in one run. The mildest of more are left out, and counted."""
 
 
-def open_output(name: str, run: Run, target: OutputTarget) -> Sarif:
-    """Open the output of this format."""
-    return Sarif(target, rules_of(run.view.schema))
-
-
 class Sarif:
     """One document about all files."""
 
-    def __init__(self, target: OutputTarget, rules: Sequence[AnyRule]) -> None:
-        self._target, self._rules = target, rules
-        self._numbers = {rule.name: at for at, rule in enumerate(rules)}
+    def __init__(self, name: str, run: Run, target: OutputTarget) -> None:
+        self._target, self._rules = target, rules_of(run.view.schema)
+        self._numbers = {rule.name: at for at, rule in enumerate(self._rules)}
         self._results: list[dict[str, Any]] = []
         self._notifications: list[dict[str, Any]] = []
         self._left_out = 0

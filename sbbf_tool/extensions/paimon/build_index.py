@@ -9,7 +9,7 @@ import numpy as np
 
 from sbbf_tool.errors import ErrorPlace, SbbfError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.extensions.paimon.column_hashes import read_columns
+from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, deduplicate
 from sbbf_tool.extensions.paimon.files import FileIO, read_file
@@ -64,7 +64,7 @@ def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_pa
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
     if not requests_by_column or len(requests_by_column) < len(requests):
         raise UsageError("a column is named twice" if requests_by_column else "there is no column to index")
-    source = read_columns(data, name, {indexed: request.type for indexed, request in requests_by_column.items()}, max_page_bytes)
+    source = hash_columns(data, name, {indexed: request.type for indexed, request in requests_by_column.items()}, max_page_bytes)
     hashes_by_column = {indexed: DistinctHashes() for indexed in requests_by_column}
     for batch in source.batches:
         for indexed, part in batch.items():

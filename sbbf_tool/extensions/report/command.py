@@ -15,7 +15,7 @@ from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.report.page_report import PageReport
+    from sbbf_tool.extensions.report.contents import PageReport
 
 
 @click.command(cls=Command)

@@ -361,24 +361,6 @@ def filters_of(root: Path) -> dict[str, list[str]]:
 
 
 @PLACES
-def test_indexes_come_and_go(new_table: NewTable, threshold: str, place: str) -> None:
-    """Each state recurs, and with it the entries of the data files, which Paimon must find each time."""
-    maker = make_table(new_table, threshold)
-    for number in range(3):
-        assert len(add_paimon_index(str(maker.root), ["s"]).new_indexes) == 2
-        assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
-        assert [file.place for file in inspect_paimon(str(maker.root)).files] == [place] * 2
-        assert len(probe_paimon(str(maker.root), "s", ["nowhere"]).skipped) == 2
-        assert len(remove_paimon_index(str(maker.root), ["s"]).removed_indexes) == 2
-        assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
-        maker.snapshots = open_table(LocalFolders(), str(maker.root)).snapshot.id  # type: ignore[union-attr]
-        assert maker.snapshots == 4 + 2 * number
-        # When Paimon deletes orphans, the name of the index file is free again.
-        for path in maker.root.rglob("*.index"):
-            path.unlink()
-
-
-@PLACES
 def test_one_column(new_table: NewTable, threshold: str, place: str) -> None:
     maker = make_table(new_table, threshold)
     add_paimon_index(str(maker.root), ["s", "id"])

@@ -15,9 +15,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
-from sbbf_tool.extensions.paimon.commands.options import dry_run_option
-from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
+from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option, format_column, show_skipped
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
-from sbbf_tool.extensions.paimon.commands.options import dry_run_option
+from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option, format_column
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import BuildReport

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Heading
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.paimon.reports import BuiltColumn, SkippedFile
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -30,3 +37,42 @@ def outside_option(command: Command) -> Command:
 def table_options(command: Command) -> Command:
     """Add the options that pass `snapshot`, `branch` and `allow_outside` to a command."""
     return _snapshot_option(_branch_option(outside_option(command)))
+
+
+COLUMNS = (
+    Heading("column", NAME),
+    Heading("type", WORD, 5),
+    Heading("rows", COUNT, 3),
+    Heading("nulls", COUNT, 4),
+    Heading("ndv", COUNT),
+    Heading("items", COUNT, 2),
+    Heading("target fpp", RATE, 1),
+    Heading("k", COUNT, 6),
+    Heading("bits", COUNT, 7),
+    Heading("fill", RATE, 4),
+    Heading("fpp", RATE),
+)
+
+
+def columns_option(source: str) -> Callable[[Any], Any]:
+    """Build the option that passes `columns` to a command; `source` names the default columns in its help text."""
+    return click.option(
+        "-c",
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="COL[:items=N,fpp=P]",
+        help=f"Column to index (repeat for more); m[key] is an entry of the map m.  [default: the columns named by {source}]",
+    )
+
+
+def format_column(column: BuiltColumn) -> tuple[object, ...]:
+    counts = (column.rows, column.nulls, column.ndv, column.items)
+    return (column.column, column.type, *counts, column.fpp, column.k, column.num_bits, column.fill_ratio, column.estimated_fpp)
+
+
+def show_skipped(page: Page, skipped: Sequence[SkippedFile]) -> None:
+    """Print a line for each reason, with the data file or their number."""
+    for reason, count in Counter(file.reason for file in skipped).items():
+        names = [file.data_file for file in skipped if file.reason == reason]
+        page.say(f"skipped {names[0] if count == 1 else format_count(count, 'data file')}: {reason}")

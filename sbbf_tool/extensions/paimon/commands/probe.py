@@ -12,6 +12,7 @@ from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import collect_values
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
@@ -42,7 +43,6 @@ _REMAINS = "remains"
 )
 @click.option("--null", "with_null", is_flag=True, help="Also query for null.")
 @table_options
-@click.option("--stats", is_flag=True, help="Print the number of bytes and files read to standard error.")
 @output_options()
 def command(
     table: str,
@@ -50,7 +50,6 @@ def command(
     values: tuple[str, ...],
     values_file: str | None,
     with_null: bool,
-    stats: bool,
     outputs: Outputs,
     **options: Any,
 ) -> int:
@@ -58,7 +57,7 @@ def command(
 
     \b
     $ sbbf paimon probe orders customer c-42
-    $ sbbf paimon probe orders customer c-42 c-43 --stats
+    $ sbbf paimon probe orders customer c-42 c-43
 
     COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the column:
     42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are skipped for
@@ -70,7 +69,7 @@ def command(
     files = LocalFolders()
     report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
     outputs.print("paimon-probe", report, _show_report)
-    if stats:
+    if terminal().verbose:
         complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT

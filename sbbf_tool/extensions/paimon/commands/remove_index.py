@@ -11,8 +11,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
-from sbbf_tool.extensions.paimon.commands.options import outside_option
-from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
+from sbbf_tool.extensions.paimon.commands.options import outside_option, show_skipped
 from sbbf_tool.extensions.paimon.rules import UNREADABLE_INDEX
 from sbbf_tool.numbers import format_count
 

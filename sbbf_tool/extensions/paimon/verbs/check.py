@@ -17,9 +17,8 @@ from sbbf_tool.extensions.paimon.findings import IndexInspector, InspectedIndex,
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.membership import verify_index
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn
-from sbbf_tool.extensions.paimon.requests import request_in_file
 from sbbf_tool.extensions.paimon.rules import BY_NAME, INDEX_RULES, IndexRule
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, request_in_file
 from sbbf_tool.extensions.paimon.table_schema import current_name, parse_indexed_column, resolve_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import Fix
@@ -28,7 +27,6 @@ from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Finding, 
 from sbbf_tool.rules.catalog import GROUPS
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.rules.rule import ensure_valid, why_not_selected
-from sbbf_tool.storage.folders import LocalFolders
 
 _PARAMETERS = {"add": ("add_paimon_index", None), "rebuild": ("add_paimon_index", "all"), "remove": ("remove_paimon_index", None)}
 """The function that a rule's verb stands for, and which filters it rebuilds."""
@@ -79,7 +77,7 @@ def check_paimon(
     exist, and UnreadableError if the table cannot be read; data files that cannot be read are reported as `unreadable`.
     """
     selection = _RuleSelection(as_names(select, "rule"), as_names(ignore, "rule"), quick, fail_on)
-    paimon_table = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    paimon_table = open_table(files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     return _Check(paimon_table, selection, max_page_bytes).run()
 
 

@@ -78,12 +78,6 @@ def test_paths_are_decoded(tmp_path):
     assert not files
 
 
-def test_a_file_with_two_deletion_vectors_cannot_be_replaced(tmp_path):
-    vector = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 3, "cardinality": 1}
-    write_version(tmp_path, 0, protocol(features=["deletionVectors"]), metadata(), add("x"), add("x", deletionVector=vector))
-    assert [file.unchangeable for file in DeltaTable(str(tmp_path)).live_files()] == ["the log lists the file more than once"] * 2
-
-
 def test_a_version_that_is_missing_is_named(tmp_path):
     make_table(tmp_path, 4)
     (tmp_path / "_delta_log" / f"{2:020d}.json").unlink()

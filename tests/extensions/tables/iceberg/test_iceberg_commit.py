@@ -198,16 +198,6 @@ def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(catalog, tab
         iceberg.commit(copies, ADD)
 
 
-@pytest.mark.parametrize("bounds", [True, False])
-def test_a_delete_file_of_several_paths_is_read(catalog, table, tmp_path, bounds):
-    table.append(rows(200, 100))
-    files = sorted(open_table(catalog).live_files(), key=lambda file: file.path)
-    positions = {f"file://{files[0].path}": [0], f"file://{files[2].path}": [1]}
-    delete_by_position(source_of(catalog), tmp_path, positions, bounds=bounds)
-    unchangeable = {file.path for file in open_table(catalog).live_files() if file.unchangeable}
-    assert unchangeable == {files[0].path, files[2].path}
-
-
 def test_a_position_delete_during_the_run_leaves_its_file_out(catalog, table, tmp_path):
     iceberg = open_table(catalog)
     copies = make_copies(iceberg)
