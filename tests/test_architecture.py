@@ -36,7 +36,7 @@ BUDGETS = {
     "bloom": 1_160,
     "parquet": 4_170,
     "encryption": 820,
-    "storage": 5_585,
+    "storage": 5_595,
     "reports": 910,
     "file": 3_115,
     "query_engines": 525,
