@@ -7,7 +7,6 @@ otherwise the commit is planned again. LATEST is a hint and is written last. Fil
 from __future__ import annotations
 
 import contextlib
-import random
 import re
 import time
 import uuid
@@ -24,6 +23,7 @@ from sbbf_tool.extensions.paimon.index_options import parse_boolean, parse_manif
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import NewIndex, RemovedIndex
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, snapshot_path
+from sbbf_tool.running.table import NewFiles, attempts
 from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
 
 _ATTEMPTS = 10
@@ -45,22 +45,20 @@ def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> 
     writing fails; in these cases, the written files are deleted. Raises WriteError, and deletes nothing, if it is unknown whether the
     commit succeeded.
     """
-    with _NewFiles(files) as index_files:
+    with NewFiles(files) as index_files:
         pending = []
         for change in changes:
             if change.path is not None and change.container is not None:
                 index_files.create(change.path, change.container)
             pending.append(change if change.path is None else replace(change, container=b""))
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # rival commits must not retry in step
+        for _ in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
             table = open_table(files, path)
             live = {each.entry.identity for each in table.live_files}
             present = [change for change in pending if change.entry.identity in live]
             if table.snapshot is None or not present:
                 return None
             plan = plan_commit(table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4()))
-            with _NewFiles(files) as manifests:
+            with NewFiles(files) as manifests:
                 for name, data in plan.manifests:
                     manifests.create(table.manifest_path(name), data)
                 index_files.keep = manifests.keep = True  # from here on a snapshot may refer to them
@@ -103,36 +101,6 @@ def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
             ) from error
         return existing_bytes == data
     return True
-
-
-class _NewFiles:
-    """Files that are deleted at the end unless `keep` is set."""
-
-    def __init__(self, files: WritableFiles) -> None:
-        self.files = files
-        self.paths: list[str] = []
-        self.keep = False
-
-    def create(self, path: str, data: bytes) -> None:
-        try:
-            self.files.create(path, data)
-        except FileExistsError:
-            raise
-        except OSError:
-            # The file may exist without being durable.
-            with contextlib.suppress(OSError):
-                if self.files.read(path) == data:
-                    self.paths.append(path)
-            raise
-        self.paths.append(path)
-
-    def __enter__(self) -> _NewFiles:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for path in () if self.keep else self.paths:
-            with contextlib.suppress(OSError):
-                self.files.remove(path)
 
 
 REWRITE = "let Paimon do it: CALL sys.rewrite_file_index"

@@ -11,7 +11,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.display import redact
 from sbbf_tool.extension import INSTEAD
-from sbbf_tool.extensions.tables.abandoned import AbandonedReport
+from sbbf_tool.extensions.tables.copies import AbandonedReport
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
