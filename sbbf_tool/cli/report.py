@@ -53,11 +53,6 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
     """
     view.row, view.is_single = view.row or work.row, files.file is not None
     view.has_rows_of_files, view.most_files = work.changes, files.most_files
-        view.row or work.row,
-        files.file is not None,
-        work.changes,
-        files.most_files,
-    )
     error: BaseException | None = None
     code = 0
     with files.outputs.open(view) as outputs, limit_complaints(files.most_files):
