@@ -16,10 +16,10 @@ from typing import NamedTuple
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.structs import read_prefix
 
