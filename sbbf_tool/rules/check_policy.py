@@ -26,7 +26,6 @@ class Policy:
     """
 
     rules: ClassVar[Sequence[AnyRule]] = RULES
-    """All rules, in listing order."""
 
     limits: Limits = field(default_factory=Limits)
     select: tuple[str, ...] = ()
@@ -56,7 +55,6 @@ class Policy:
         return tuple(dict.fromkeys(name for spec in self.limits.filters for name in spec.columns))
 
     def of(self, path: str) -> Policy:
-        """Return the policy of a file, which is this one; the policies of paths have the same method."""
         return self
 
     def fails(self, severity: str) -> bool:
