@@ -79,3 +79,8 @@ def format_row_groups(numbers: Sequence[int]) -> str:
             spans.append([number, number])
     text = ", ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in spans)
     return f"row groups {text}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Join the first names, and count the others."""
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

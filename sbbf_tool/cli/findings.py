@@ -9,12 +9,11 @@ from dataclasses import replace
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.hints import Fix
-from sbbf_tool.numbers import format_count, format_row_groups
+from sbbf_tool.numbers import format_count, format_row_groups, some_of
 from sbbf_tool.reports.findings import SEVERITIES, Finding
 
 _MOST_LINES = 4
 _MOST_FILES = 2
-_MOST_COLUMNS = 12
 
 
 def show_findings(page: Page, findings: Iterable[Finding]) -> None:
@@ -46,8 +45,7 @@ def list_locked(columns: Sequence[str]) -> str:
 
 def describe_locked(columns: Sequence[str]) -> str:
     """Return the text that names the locked columns of a file."""
-    more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-    return f"locked columns not checked: {', '.join(columns[:_MOST_COLUMNS])}{more}"
+    return f"locked columns not checked: {some_of(columns)}"
 
 
 def count_locked(files: int) -> str:
@@ -109,6 +107,5 @@ def merge_fixes(findings: Sequence[Finding]) -> Iterator[Fix]:
 
 def _place(columns: Sequence[str], row_groups: Sequence[int]) -> str:
     """Return a place, such as `column user_id, row groups 0-2, 5`."""
-    more = f" and {len(columns) - _MOST_COLUMNS} more" if len(columns) > _MOST_COLUMNS else ""
-    text = f"{'columns' if len(columns) > 1 else 'column'} {', '.join(columns[:_MOST_COLUMNS])}{more}"
+    text = f"{'columns' if len(columns) > 1 else 'column'} {some_of(columns)}"
     return f"{text}, {format_row_groups(row_groups)}" if row_groups else text

@@ -140,6 +140,6 @@ _COLUMNS = (
 
 
 def _show_rules(page: Page, report: RulesReport) -> None:
-    page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
+    page.table(_COLUMNS, report.rules)
     if page.is_terminal:
         page.say("sbbf rule NAME explains a rule")

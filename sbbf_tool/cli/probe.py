@@ -21,7 +21,7 @@ from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
-from sbbf_tool.numbers import format_count, format_row_groups
+from sbbf_tool.numbers import format_count, format_row_groups, some_of
 from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
 from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHED, VANISHED, Row
 
@@ -261,8 +261,6 @@ def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
 
     Columns without a filter in any row group are counted at the end of the output.
     """
-    from sbbf_tool.parquet.columns import some_of
-
     for value, row_groups, answer, reason, count, _, *column in _rows_of(report):
         ending = f" ({format_count(count, 'row')})" if count is not None else f" ({answer}: {reason})" if confirms else ""
         yield f"{_name(report, *column or (None,))}{render.value(value)}: {format_row_groups(row_groups)}{ending}"

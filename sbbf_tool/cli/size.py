@@ -17,7 +17,10 @@ from sbbf_tool.numbers import format_count
 if TYPE_CHECKING:
     from sbbf_tool.verbs.size import SizeReport
 
-_DIALECTS = (Heading("dialect", WORD), Heading("header", BYTES, 1), Heading("filter", BYTES), Heading("rules", SENTENCE, 2))
+_DIALECTS = (
+    *(Heading("dialect", WORD), Heading("header", BYTES, 1, "header_bytes")),
+    *(Heading("filter", BYTES, of="bytes"), Heading("rules", SENTENCE, 2)),
+)
 
 
 @click.command(cls=Command)
@@ -51,22 +54,17 @@ def _show_size(page: Page, report: SizeReport) -> None:
         result = f"not reached; {result}, the largest that readers accept, has {_percent(chosen.fpp)}"
     page.say(f"{format_count(report.ndv, 'value')} at {target}: {result}")
     columns = (
-        *(Heading("size", WORD), Heading("bitset", BYTES), Heading("header", BYTES, 3), Heading("blocks", COUNT, 2)),
-        *(Heading("fpp", WORD), Heading("bits/value", WORD), Heading(f"values at {target}", COUNT, 1)),
+        *(Heading("size", WORD, of="choice"), Heading("bitset", BYTES, of="bitset_bytes"), Heading("header", BYTES, 3, "header_bytes")),
+        *(Heading("blocks", COUNT, 2), Heading("fpp", WORD, of=lambda size: _percent(size.fpp))),
+        Heading("bits/value", WORD, of=lambda size: f"{size.bits_per_value:,.2f}"),
+        Heading(f"values at {target}", COUNT, 1, "most_values"),
     )
-    rows = [
-        (
-            *(size.choice, size.bitset_bytes, size.header_bytes, size.blocks, _percent(size.fpp)),
-            *(f"{size.bits_per_value:,.2f}", size.most_values),
-        )
-        for size in report.sizes
-    ]
-    page.table(columns, rows)
+    page.table(columns, report.sizes)
     formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {_percent(report.formula_fpp)}"
     page.say(f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}")
     if report.formula_bytes != report.bitset_bytes:
         page.say(f"writers that use this formula choose {page.bytes(report.formula_bytes)} for {format_count(report.ndv, 'value')}")
-    page.table(_DIALECTS, [(size.dialect, size.header_bytes, size.bytes, size.rules) for size in report.dialects], whole=True)
+    page.table(_DIALECTS, report.dialects, whole=True)
 
 
 def _percent(fpp: float) -> str:

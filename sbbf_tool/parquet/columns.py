@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.hints import suggest
+from sbbf_tool.numbers import some_of
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, FileMetaData, SchemaElement, Type
 from sbbf_tool.parquet.logical import AS_STORED, Logical, Reading, contradiction_of, doubt_of, logical_of, readings_of
 
@@ -151,10 +152,6 @@ def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     """Return the error for a name that a file or table does not have, with similar names or with those that it has."""
     hint = f"the columns of the {owner} are {some_of(names)}" if names else f"the {owner} has no columns"
     return NoColumnError(f"there is no column {name!r}", hint=suggest(name, names, hint))
-
-
-def some_of(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 class Leaf(NamedTuple):
