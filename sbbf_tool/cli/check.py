@@ -145,9 +145,7 @@ class _CheckView(View["CheckReport"]):
         return self._baseline.subtract(report)
 
     def add(self, report: CheckReport, row: Row[object]) -> int:
-        by_rule: dict[tuple[str, str], list[Finding]] = {}
-        for finding in report.findings:
-            by_rule.setdefault((finding.severity, finding.rule), []).append(finding)
+        by_rule = render.group(((finding.severity, finding.rule), finding) for finding in report.findings)
         for (severity, rule), findings in by_rule.items():
             self._severities[severity] += len(findings)
             fix = next(merge_fixes(findings), None)

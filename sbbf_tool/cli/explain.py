@@ -141,9 +141,7 @@ def _is_missing(name: str) -> bool:
 
 def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
     """Return rows, of which the first cell is the name of an engine, with one row for all engines with the same results."""
-    names: dict[tuple[object, ...], list[object]] = {}
-    for name, *cells in rows:
-        names.setdefault(tuple(cells), []).append(name)
+    names = render.group((tuple(cells), name) for name, *cells in rows)
     is_about_all = len(names) == 1 and len(next(iter(names.values()))) > 1
     return [(f"all {len(same)} engines" if is_about_all else ", ".join(map(str, same)), *cells) for cells, same in names.items()]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.render import group
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
@@ -18,10 +19,7 @@ _MOST_FILES = 2
 
 def show_findings(page: Page, findings: Iterable[Finding]) -> None:
     """Print the findings of one file, grouped by rule; `grep` on the first line of a group finds file, severity and rule."""
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    for rule, of_rule in by_rule.items():
+    for rule, of_rule in group((finding.rule, finding) for finding in findings).items():
         page.say(f"{of_rule[0].file}: {of_rule[0].severity}: {rule}", of_rule[0].severity)
         for line in (of_rule[0].message, *_evidence(of_rule)):
             page.say(f"    {line}")
@@ -78,10 +76,8 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
 
 def list_places(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield a line for each distinct fact about the data files of a table, with its column and files, but no more than a few lines."""
-    files: dict[tuple[str | None, str], list[str]] = {}
-    for finding in findings:
-        for evidence in finding.evidence:
-            files.setdefault((finding.column, evidence.fact), []).append(finding.file.rpartition("/")[2])
+    places = ((finding.column, evidence.fact, finding.file) for finding in findings for evidence in finding.evidence)
+    files = group(((column, fact), file.rpartition("/")[2]) for column, fact, file in places)
     for (column, fact), names in list(files.items())[:_MOST_LINES]:
         more = f" and {format_count(len(names) - _MOST_FILES, 'more data file')}" if len(names) > _MOST_FILES else ""
         place = f"column {column}, " if column is not None else ""

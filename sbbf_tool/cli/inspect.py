@@ -13,6 +13,7 @@ from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.render import group
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.cli.terminal import terminal
@@ -196,9 +197,7 @@ def _mean_fpp(sums: dict[str, Any]) -> float | None:
 
 
 def _format_columns(page: Page, report: InspectReport, *, bitsets: bool) -> Iterator[tuple[object, ...]]:
-    filters: dict[str, list[FilterReport]] = {}
-    for row in report.filters:
-        filters.setdefault(row.column, []).append(row)
+    filters = group((row.column, row) for row in report.filters)
     for total in report.columns:
         rows = filters.get(total.column)
         if not rows:
@@ -219,13 +218,8 @@ def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool)
         yield f"locked columns (their key was not given): {page.join_names(report.locked_columns)}"
     if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):
         yield f"encrypted: {page.join_names([*encrypted])}"
-    numbers: dict[tuple[str, str], list[int]] = {}
-    for row in report.filters:
-        for warning in row.warnings:
-            numbers.setdefault((row.column, warning), []).append(row.row_group)
-    columns: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-    for (column, warning), row_groups in numbers.items():
-        columns.setdefault((warning, tuple(row_groups)), []).append(column)
+    numbers = group(((row.column, warning), row.row_group) for row in report.filters for warning in row.warnings)
+    columns = group(((warning, tuple(row_groups)), column) for (column, warning), row_groups in numbers.items())
     for (warning, places), names in columns.items():
         yield f"warning: {'columns' if len(names) > 1 else 'column'} {page.join_names(names)}, {format_row_groups(places)}: {warning}"
     if has_bars and report.row_groups > _MOST_BLOCKS and any(row.fill_ratio is not None for row in report.filters):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.spelling import command_of
@@ -11,6 +11,9 @@ from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.plain import to_plain
+
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 MOST_FILES = 20
 """Number of files about which lines are printed, unless all are requested; and number of errors."""
@@ -43,6 +46,14 @@ _CONVERT: Mapping[type, Callable[[Any], Any]] = {
     Fix: lambda fix: {**to_plain(fix, {str: str}), "command": command_of(fix)},
 }
 """How values are written in documents: a fix also has its command."""
+
+
+def group(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return the items of each key, in their order."""
+    groups: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        groups.setdefault(key, []).append(item)
+    return groups
 
 
 def warn(message: str) -> None:

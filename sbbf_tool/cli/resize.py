@@ -19,7 +19,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.resize import FilterSize, ResizeReport
+    from sbbf_tool.verbs.resize import ResizeReport
 
 _COLUMNS = (
     Heading("row group", COUNT),
@@ -106,9 +106,7 @@ def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> 
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:
     """Print, for each column, the bytes and rates of its filters at their size and at every half of it."""
-    filters: dict[tuple[str, int], list[FilterSize]] = {}
-    for size in report.sizes:
-        filters.setdefault((size.column, size.row_group), []).append(size)
+    filters = render.group(((size.column, size.row_group), size) for size in report.sizes)
     by_step: dict[tuple[str, int], list[FilterSize]] = {}
     for (column, _), folds in filters.items():
         for step in range(max(len(sizes) for (name, _), sizes in filters.items() if name == column)):
