@@ -19,7 +19,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.resize import ResizeReport
+    from sbbf_tool.verbs.resize import FilterSize, ResizeReport
 
 _COLUMNS = (
     Heading("row group", COUNT),
