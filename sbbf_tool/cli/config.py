@@ -155,7 +155,7 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, is_named: bool)
             break
         names = level.names() if at else [*level.names(), FILTERS, ENGINES, SPARK]
         is_known |= at == 0 and not table.keys().isdisjoint(names)
-        if whole or at:
+        if whole or at or not is_known:
             ensure_among(table, names, path, "" if place == "[]" else place)
         spark = _flatten(table.get(SPARK, {}), SPARK, path) if at == 0 else spark
         if at == 0 and level.name in _TAKE_FILTERS:

@@ -70,7 +70,9 @@ class TestSearch:
 def test_a_named_file_may_have_settings_of_other_commands_alone(folder, lying, capfd):
     for text, code in (("engines = ['duckdb']", 0), ("[check]\nquick = true", 0), ("[other]", 2)):
         assert run(["inspect", lying, "--config", str(write(folder / "named.toml", text))]) == code
-    assert "no table [inspect], nor one of another command" in capfd.readouterr().err
+    assert "unknown setting 'other'" in capfd.readouterr().err
+    assert run(["apply", "--config", str(write(folder / "named.toml", "[[filter]]\n"))]) == 2
+    assert "unknown setting 'filter'; did you mean filters?" in capfd.readouterr().err
 
 
 class TestUnusableFiles:
