@@ -49,10 +49,10 @@ BUDGETS = {
     "spark": 1_845,
     "cli": 6_420,
     "avro": 380,
-    "paimon": 5_145,
+    "paimon": 5_155,
     "tables": 4_480,
-    "report": 2_035,
-    "conformance": 1_905,
+    "report": 2_037,
+    "conformance": 1_906,
     "engine_runs": 1_470,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""

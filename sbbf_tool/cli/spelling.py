@@ -48,7 +48,6 @@ _GONE = {
     "--against": "use --baseline",
     "--exact": "use --strict",
     "--only": "use --select",
-    "--paimon-reader": "use --reader with {table} for {file}",
     "--branch": "give the folder of the branch, TABLE/branch/branch-NAME",
     "--older-than": "use --abandoned AGE",
     "--no-config": "use --config none",
