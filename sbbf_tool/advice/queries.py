@@ -53,7 +53,7 @@ class _QueryParser(Parser):
     only_and = True
 
     def fail(self, token: Token) -> NoReturn:
-        if token.text[:1] in ("<", ">", "!") or token.is_word("BETWEEN", "LIKE"):
+        if token.text[:1] in ("<", ">", "!") or token.is_word("BETWEEN", "LIKE", "NOT"):
             reason = "filters answer = and IN alone; of other conditions, min and max show which row groups are read"
             raise UsageError(f"query {self.text!r} has {token.text}: {reason}")
         super().fail(token)

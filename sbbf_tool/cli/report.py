@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
-from sbbf_tool.cli.formats import Item, Output, Run, View
+from sbbf_tool.cli.formats import Item, Output, View
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
@@ -51,10 +51,11 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
     document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
     other differences between the files are printed. A command that only reads stops when its output is closed.
     """
-    run = Run(view, view.row or work.row, files.file is not None, has_rows_of_files=work.changes, most_files=files.most_files)
+    view.row, view.is_single = view.row or work.row, files.file is not None
+    view.has_rows_of_files, view.most_files = work.changes, files.most_files
     error: BaseException | None = None
     code = 0
-    with files.outputs.open(run) as outputs, limit_complaints(files.most_files):
+    with files.outputs.open(view) as outputs, limit_complaints(files.most_files):
         loop = _Loop(files, work, view, outputs, columns)
         try:
             with closing(files.rows(work)) as rows:
@@ -62,7 +63,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
                     loop.add(row)
             loop.ensure_usable()
         except (KeyboardInterrupt, SystemExit) as interrupt:
-            if not work.changes or run.is_single:
+            if not work.changes or view.is_single:
                 raise
             error = interrupt
             if not loop.end_early(interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED):
@@ -227,7 +228,7 @@ class _Loop:
             message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
             if view.commits.may_leave_copies:
                 message += (
-                    "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned"
+                    "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned 5m"
                 )
         complain(f"sbbf: interrupted; {message}", kind="note")
         self.note_commits()

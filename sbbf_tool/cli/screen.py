@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Literal
 
 from rich.cells import cell_len, chop_cells
@@ -134,25 +135,22 @@ class Screen(Plain):
 
 
 class ProgressLine(Screen):
-    """A line about work that begins now: what is done, a bar, and the time that has passed or is left."""
+    """A line about work that begins now: what is done, a bar, and the time that has passed and is left."""
 
     def __init__(self, width: int | None, *, has_color: bool) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         super().__init__((width or 80) - 1, has_color=has_color)
-        end = TimeRemainingColumn(compact=True), TextColumn("left"), BarColumn(bar_width=20)
-        self._known, self._unknown = (
-            Progress(TextColumn("{task.description}", markup=False), *columns) for columns in (end, [TimeElapsedColumn()])
-        )
-        for progress in (self._known, self._unknown):
-            progress.add_task("")
+        text, left = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[left]}")
+        self._progress = Progress(text, BarColumn(bar_width=20), TimeElapsedColumn(), left)
+        self._task = self._progress.add_task("", left="")
 
     def draw(self, text: str, done: int, total: int | None, is_bytes: bool) -> str:
-        progress = self._known if total else self._unknown
-        (task,) = progress.tasks
+        (task,) = self._progress.tasks
         speed = f", {format_size(int(task.speed))}/s" if is_bytes and task.speed else ""
-        progress.update(task.id, description=text + speed, completed=done, total=total)
-        return self._draw(progress.get_renderable())[0]
+        left = "" if task.time_remaining is None else f"{timedelta(seconds=int(task.time_remaining))} left"
+        self._progress.update(self._task, description=text + speed, completed=done, total=total, left=left)
+        return self._draw(self._progress.get_renderable())[0]
 
 
 def _cell(kind: CellKind, cell: str) -> RenderableType:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
-from unicodedata import category, east_asian_width
 
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.display import escape
@@ -97,6 +96,8 @@ def cell_width(text: str) -> int:
     """Return the number of terminal cells that the text takes: most East Asian characters take two, and accents none."""
     if text.isascii():
         return len(text)
+    from unicodedata import category, east_asian_width
+
     return sum(0 if category(each) in ("Mn", "Me", "Cf") else 2 if east_asian_width(each) in "WF" else 1 for each in text)
 
 

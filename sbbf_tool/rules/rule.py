@@ -6,7 +6,7 @@ A rule examines one column over all row groups (`ColumnFacts`) and returns evide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -156,12 +156,3 @@ def ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str) -> None:
     for name in names:
         if name not in valid:
             raise UsageError(f"unknown {noun} {name!r}", hint=suggest(name, valid))
-
-
-def why_not_selected(name: str, group: str, reads: Reads, select: Collection[str], ignore: Collection[str], quick: bool) -> str | None:
-    """Return why a rule without a limit does not run; None if it does."""
-    if name in ignore or group in ignore:
-        return "ignored"
-    if select and name not in select and group not in select:
-        return "not selected"
-    return "a quick check does not read the data" if quick and reads is Reads.DATA else None

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.change import ChangeReport
-    from sbbf_tool.running.state import State
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
     from sbbf_tool.verbs.advise import AdviceReport
     from sbbf_tool.verbs.verb import ChangingVerb, CombiningVerb, ReadingVerb
@@ -149,7 +148,7 @@ def run(
         change = _begin_change(verb, selection, edit)
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
     runner: Runner = LocalRunner(jobs) if on is None else on
-    rows = Rows(work, selection, runner, None if state is None else _open_state(state, work), change)
+    rows = Rows(work, selection, runner, state, change)
     if verb.combines:
         return work.combine(rows, selection, jobs)
     if errors == "return" or not verb.changes:
@@ -187,12 +186,6 @@ def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableCha
     return None
 
 
-def _open_state(path: str | os.PathLike[str], work: Work[Any]) -> State:
-    from sbbf_tool.running.state import State
-
-    return State(path, writes=not work.is_dry_run)
-
-
 class Rows(Generic[Report]):
     """The rows of a run, each as soon as it is ready. A block over them does the rest of the work at its end.
 
@@ -200,13 +193,19 @@ class Rows(Generic[Report]):
     """
 
     def __init__(
-        self, work: Work[Report], selection: Selection, runner: Runner, state: State | None = None, change: TableChange | None = None
+        self, work: Work[Report], selection: Selection, runner: Runner, state: str | os.PathLike[str] | None, change: TableChange | None
     ) -> None:
         self._change = change
         self._columns = NamedColumns(work.needs.columns or work.verb.changed_columns())
         self._counts = Counter[str]()
         self._errors: list[str] = []
-        self._rows = self._run(work, selection, runner, state)
+        carry = runner.run
+        if state is not None:
+            from sbbf_tool.running.incremental import IncrementalRunner
+            from sbbf_tool.running.state import State
+
+            carry = IncrementalRunner(runner, State(state, writes=not work.is_dry_run)).run
+        self._rows = self._run(work, selection, runner, carry)
 
     @property
     def summary(self) -> Summary:
@@ -230,13 +229,8 @@ class Rows(Generic[Report]):
                 for _ in self._rows:
                     pass
 
-    def _run(self, work: Work[Report], selection: Selection, runner: Runner, state: State | None) -> Generator[Row[Report], None, None]:
+    def _run(self, work: Work[Report], selection: Selection, runner: Runner, carry: Any) -> Generator[Row[Report], None, None]:
         with runner:
-            carry = runner.run
-            if state is not None:
-                from sbbf_tool.running.incremental import IncrementalRunner
-
-                carry = IncrementalRunner(runner, state).run
             for row in carry(selection, work) if self._change is None else self._change.rows(carry, work):
                 self._counts[row.status] += 1
                 self._columns.add(row)

@@ -80,8 +80,8 @@ class TestUnusableFiles:
         "text, message",
         [
             ("[check", "not TOML"),
-            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --no-config ignores it"),
-            ("[[filter]]\npaths = 'a'", "unknown setting 'filter'; did you mean filters?; --no-config ignores it"),
+            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --config none ignores it"),
+            ("[[filter]]\npaths = 'a'", "unknown setting 'filter'; did you mean filters?; --config none ignores it"),
             ("[check]\nconfig = 'x'", "[check]: --config has no key"),
             ("[check]\nfail-on = 'never'", "sbbf.toml: [check]: fail-on"),
             ("[check]\nmax_fpp = 0.1", "unknown setting 'max_fpp'; did you mean max-fpp?"),
@@ -106,13 +106,13 @@ class TestUnusableFiles:
         assert (out, err.count("\n")) == ("", 1)
         assert message in err
         assert run(["check", lying, "--config", "sbbf.toml"]) == 2
-        assert message.partition("; --no-config")[0] in capfd.readouterr().err
+        assert message.partition("; --config none")[0] in capfd.readouterr().err
         assert run(["check", "--help"]) == 0
 
     def test_no_regular_file(self, folder, lying, capfd):
         os.mkfifo(folder / "sbbf.toml")
         assert run(["check", lying]) == 2
-        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --no-config ignores it\n"
+        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --config none ignores it\n"
         (folder / "sbbf.toml").unlink()
         for target in ("sbbf.toml", "/dev/zero", "nothere", "."):
             (folder / "sbbf.toml").symlink_to(target)
@@ -154,7 +154,7 @@ class TestTrust:
         assert f"--config {path}" in err
         assert err.count("\n") == 1
         assert (folder / "events.parquet").read_bytes() == before
-        assert self.change(fixtures, folder, "--no-config") == 0
+        assert self.change(fixtures, folder, "--config", "none") == 0
         assert self.change(fixtures, folder, "--config", str(path)) == 0
 
     @each("text, words", [("[spark]\nexecutor.instances = 1\n", ["--on", "spark"]), ("[inspect]\non = 'spark'\n", [])])

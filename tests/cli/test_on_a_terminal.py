@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,14 +28,14 @@ VIEWS = {
     "probe another column": ["probe", FILE, f"{COLUMN}x", "1"],
     "verify files": ["verify", FILE, DATA_FILE],
     "check files": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9"],
-    "list rules": ["check", "--list-rules"],
+    "list rules": ["rule"],
     "advise on a query": ["advise", FILE, "--query", f"`{COLUMN}` = 1"],
     "explain for an engine": ["explain", FILE, COLUMN, "1", "--engines", "DuckDB"],
     "explain files": ["explain", FILE, DATA_FILE, COLUMN, "1"],
     "engines by type": ["engines", "--type", "decimal"],
     "engines by type, all": ["engines", "--type", "INT"],
-    "one engine": ["engines", "--engine", "DuckDB"],
-    "engines as a matrix": ["engines", "--matrix"],
+    "one engine": ["engines", "DuckDB"],
+    "engines as a matrix": ["engines", "all"],
 }
 MORE = re.compile(r"and [\d,]+ more ")
 CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name != "schema"} | VIEWS
@@ -173,3 +175,38 @@ class TestColour:
     )
     def test_of_a_terminal(self, environment, expected, run_case):
         assert run_case(PLAIN, self.ARGUMENTS, 80, **environment).has_codes is expected
+
+
+NEXT = {
+    "inspect": (["inspect", DATA_FILE], "next: to see which columns deserve a filter: sbbf advise data.parquet"),
+    "advise": (["advise", DATA_FILE], "next: sbbf add-filter data.parquet -c "),
+    "add-filter": (
+        ["add-filter", DATA_FILE, "-c", COLUMN, "--in-place"],
+        "next: to see which engines use the filters: sbbf explain data.parquet id VALUE",
+    ),
+    "check": (["check", FILE, "--max-fpp", "1e-9"], "    fix: sbbf "),
+}
+
+
+@each("name", list(NEXT))
+def test_a_terminal_shows_what_to_do_next(name, run_case):
+    arguments, line = NEXT[name]
+    assert [each for each in run_case(PLAIN, arguments, 120).lines if each.startswith(line)]
+    assert run_case(PLAIN, [*arguments, "--quiet"], 120).lines == []
+
+
+def test_a_pipe_gets_plain_text_without_rich(fixtures, tmp_path):
+    path = shutil.copy(fixtures / "pyarrow-plain.parquet", tmp_path)
+    words = {FILE: str(path), COLUMN: "id"}
+    names = ("inspect", "advise", "add-filter", "check", "explain", "verify", "probe", "engines", "size", "remove-filter")
+    calls = [[name, *(words.get(word, word) for word in WORKING[name])] for name in names]
+    program = f"""
+import sys
+from sbbf_tool.cli import run
+for call in {calls}:
+    assert run(call) in (0, 1), call
+assert "rich" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "next: " not in done.stdout

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
-from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
+from support.lakes import MIXED, assert_has_filters, mixed, small_files
 from support.tables import each
 
 
@@ -36,30 +36,6 @@ def documents(out: str) -> tuple[list[dict], dict]:
 def last_line(out: str) -> str:
     """Return the last line but for the one that says how to undo the change."""
     return next(line for line in reversed(out.splitlines()) if not line.startswith("undo: "))
-
-
-def test_from_nothing_to_an_audited_lake(lake, capsys):
-    add = ("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
-    code, out, err = sbbf(capsys, *add)
-    assert (code, err) == (0, "")
-    assert last_line(out).startswith("3 files: 3 done; 6 filters added, ")
-    before = digests(lake)
-    assert sbbf(capsys, *add)[:2] == (0, "3 files: 3 had every filter; 0 filters added, 0 bytes\n")
-    assert digests(lake) == before
-    assert_has_filters(lake, ("id", "name"))
-    code, out, _ = sbbf(capsys, "verify", lake)
-    assert (code, out) == (0, "3 files: 3 done; 6 of 6 filters verified\n")
-    code, out, _ = sbbf(capsys, "inspect", lake)
-    assert code == 0
-    assert out.splitlines()[1].split()[:5] == ["id", "3", "3", "of", "3"]
-    assert last_line(out).startswith("3 files: 3 done; 600 rows in 3 row groups, ")
-    code, out, _ = sbbf(capsys, "check", lake, "--require", "id")
-    assert code == 0
-    assert last_line(out).startswith("3 files: 3 done; ")
-    code, out, _ = sbbf(capsys, "check", lake, "--require", "x", "--format", "json")
-    files, summary = documents(out)
-    assert (code, summary["exit_code"], [document["failed"] for document in files]) == (1, 1, [True] * 3)
-    assert sbbf(capsys, "check", lake, "--require", "x", "--format", "json")[1] == out
 
 
 def test_a_warning_names_its_file(tmp_path, capsys):

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import sbbf_tool
+from running.calls import rows_of
 from sbbf_tool import (
     AddFilter,
     Apply,
@@ -59,13 +60,6 @@ VERBS: list[tuple[Any, Edit | None, Callable[[str], object]]] = [
     (Repair(), IN_PLACE, partial(sbbf_tool.repair, in_place=True)),
     (RemoveFilter(), IN_PLACE, partial(sbbf_tool.remove_filters, in_place=True)),
 ]
-
-
-def rows_of(verb: Any, paths: Any, edit: Edit | None = None, **options: Any) -> list[Any]:
-    if edit is None:
-        return list(run(verb, paths, **options))
-    with run(verb, paths, edit=edit, errors="return", **options) as rows:
-        return list(rows)
 
 
 @each("processes", [False, True])

@@ -17,16 +17,6 @@ from support.samples import build_elsewhere, events, filter_at, footer_start, li
 from support.tables import each
 
 
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
-
-
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out.parquet"
-
-
 def i64(value: int) -> bytes:
     return struct.pack("<q", value)
 

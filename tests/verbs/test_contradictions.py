@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
 from support.corpus_edits import edit_footer
-from support.samples import write_column, write_events
+from support.samples import write_column
 from support.tables import each
 from verbs.bad_files import assert_refused
-
-
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
 
 
 @each("num_values", [0, 99, 101, -100, 2**62])

@@ -12,15 +12,10 @@ from sbbf_tool import add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
-from support.samples import events, filter_at, footer_start, places, write_events
+from support.samples import events, filter_at, footer_start, places
 from support.tables import each
 
 LEAVES = ["id", "name", "score", "flag", "nothing", "tags.list.element", "point.x", "point.y"]
-
-
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
 
 
 @pytest.fixture

@@ -22,16 +22,6 @@ from support.tables import each
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
 
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
-
-
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out.parquet"
-
-
 def contents(path: Path) -> dict[tuple[int, str], bytes]:
     """Header and bitset of every filter."""
     data = path.read_bytes()

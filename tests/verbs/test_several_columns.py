@@ -106,7 +106,7 @@ def test_rows_of_a_partition_are_certain(lake: None, capfd: pytest.CaptureFixtur
         ("user = 1 and colour = 'x'", "no file has the column"),
         ("user = 1 and device = 'x' or day = 1", "at 'or'"),
         ("user > 1", "has >: filters answer = and IN alone"),
-        ("user = 1 and device is not null", "at 'not'"),
+        ("user = 1 and device is not null", "has not: filters answer = and IN alone"),
         ("user = 'x' and day = 0", "is not a value of INT64"),
         ("user = null", "no value equals NULL"),
     ],

@@ -90,8 +90,14 @@ class View(Generic[Report]):
     """Set if the command changes files in place."""
     commits: Commits | None = None
     """Set if the command changes a table."""
-    row: type | None = None
-    """Type of the rows of files, if it is not that of the work."""
+    row: Any = None
+    """The class of the reports or, for commands over files, of the rows of files; None for that of the work."""
+    is_single = True
+    """Whether the command was given one file, whose report is then the whole output."""
+    has_rows_of_files = False
+    """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
+    most_files: int | None = None
+    """The number of files about which a page has lines; None for all."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -137,26 +143,6 @@ class View(Generic[Report]):
         return max(codes, default=0)
 
 
-@dataclass(frozen=True)
-class Run:
-    """What an output needs to know before the first report."""
-
-    view: View[Any]
-    row: type
-    """The class of the reports or, for commands over files, of the rows of files."""
-    is_single: bool
-    """Whether the command was given one file, whose report is then the whole output."""
-    has_rows_of_files: bool = False
-    """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
-    most_files: int | None = None
-    """The number of files about which a page has lines; None for all."""
-
-    @property
-    def command(self) -> str:
-        """The command line's words for the command."""
-        return click.get_current_context().command_path
-
-
 class Output(Protocol):
     def add(self, item: Item) -> None:
         """Add a report."""
@@ -179,22 +165,22 @@ class Outputs:
         return {self.format, *([] if self.report is None else [self.report_format])}
 
     @contextmanager
-    def open(self, run: Run) -> Iterator[list[Output]]:
+    def open(self, view: View[Any]) -> Iterator[list[Output]]:
         """Yield the outputs. The report file appears if the block ends without an error. Raises UsageError, RefusedError, WriteError."""
         with ExitStack() as stack:
             outputs: list[Output] = []
             if not terminal().quiet:
-                outputs.append(_output(self.format, run, StandardOutput()))
+                outputs.append(_output(self.format, view, StandardOutput()))
             if self.report is not None:
-                outputs.append(_output(self.report_format, run, stack.enter_context(open_file(self.report))))
+                outputs.append(_output(self.report_format, view, stack.enter_context(open_file(self.report))))
             yield outputs
 
     def print(self, schema: str, report: Any, show: Callable[[Page, Any], None], document: dict[str, Any] | None = None) -> None:
         """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
         view = View[Any]()
-        view.schema, view.show = schema, show  # type: ignore[assignment,method-assign]
+        view.schema, view.row, view.show = schema, type(report), show  # type: ignore[assignment,method-assign]
         item = Item(schema, report, shown=report, own_document=document)
-        with self.open(Run(view, type(report), is_single=True)) as outputs:
+        with self.open(view) as outputs:
             for output in outputs:
                 output.add(item)
                 output.end(None, "")
@@ -203,8 +189,8 @@ class Outputs:
 TEXT = Outputs(TABLE, None, TABLE)
 
 
-def _output(name: str, run: Run, target: OutputTarget) -> Output:
-    return cast(Output, load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")(name, run, target))
+def _output(name: str, view: View[Any], target: OutputTarget) -> Output:
+    return cast(Output, load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")(name, view, target))
 
 
 def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -232,7 +218,11 @@ def _ensure_no_input(report: str | None) -> None:
 
     is_new = not os.path.lexists(report)
     for name, value in click.get_current_context().params.items():
-        paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, str) and name != "report_path"]
+        paths = [
+            path.removeprefix("@")
+            for path in (value if isinstance(value, tuple) else (value,))
+            if isinstance(path, str) and name != "report_path"
+        ]
         if is_new:
             ensure_unlisted(report, paths, "report")
         for path in paths:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.render import LongList
@@ -37,7 +37,7 @@ def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
 class Lines:
     """One document per line."""
 
-    def __init__(self, name: str, run: Run, target: OutputTarget) -> None:
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
         self._target = target
 
     def add(self, item: Item) -> None:

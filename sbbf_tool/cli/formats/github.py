@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import click
+
 from sbbf_tool.cli import findings
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import CheckReport
@@ -19,8 +21,8 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 class Annotations:
     """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows ten of each kind per step."""
 
-    def __init__(self, name: str, run: Run, target: OutputTarget) -> None:
-        self._target, self._command = target, run.command
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._target, self._command = target, click.get_current_context().command_path
         self._lines: dict[str, list[str]] = {command: [] for command in _MOST}
         self._rest: Counter[str] = Counter()
 

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sbbf_tool.cli.findings import describe_locked, in_full
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
@@ -28,8 +28,8 @@ MOST_RESULTS = 25_000
 class Sarif:
     """One document about all files."""
 
-    def __init__(self, name: str, run: Run, target: OutputTarget) -> None:
-        self._target, self._rules = target, rules_of(run.view.schema)
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._target, self._rules = target, rules_of(view.schema)
         self._numbers = {rule.name: at for at, rule in enumerate(self._rules)}
         self._results: list[dict[str, Any]] = []
         self._notifications: list[dict[str, Any]] = []

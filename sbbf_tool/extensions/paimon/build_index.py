@@ -16,10 +16,9 @@ from sbbf_tool.extensions.paimon.files import FileIO, read_file
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import BuiltColumn
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, table_around
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_table_around
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.storage import places
 
 _MERGE_AT = 1 << 20
 
@@ -31,11 +30,6 @@ class BuiltIndex:
     columns: tuple[BuiltColumn, ...]
     container: bytes
     """The bytes to write to a file beside the data file, or to its manifest entry."""
-
-
-def find_table_around(files: FileIO, path: str) -> tuple[PaimonTable, IndexedFile] | None:
-    """Find the table as `table_around` does. The path may be relative; an address such as `file:/lake/...` is absolute."""
-    return table_around(files, path if ":" in path else places.absolute(path))
 
 
 def build(

@@ -45,6 +45,7 @@ from sbbf_tool.extensions.paimon.table_schema import (
     resolve_column,
 )
 from sbbf_tool.records import file_name
+from sbbf_tool.storage import places
 from sbbf_tool.storage.folders import LocalFolders
 
 SNAPSHOT_PREFIX = "snapshot-"
@@ -283,12 +284,13 @@ def _is_table(files: FileIO, directory: str) -> bool:
         return False
 
 
-def table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFile] | None:
+def find_table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFile] | None:
     """Find the table of a data file, and the file in its latest snapshot; None if there is no such table, or its snapshot lacks the file.
 
     Searches the parent directories, up to `_MAX_LEVELS` levels, because partitions are nested directories.
     """
-    directory = data_path
+    # A path may be relative; an address such as `file:/lake/...` is absolute.
+    directory = data_path = data_path if ":" in data_path else places.absolute(data_path)
     for _ in range(_MAX_LEVELS):
         directory = parent(directory)
         if not directory:

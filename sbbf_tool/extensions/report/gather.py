@@ -14,7 +14,7 @@ from sbbf_tool.bloom.block_bits import count_blocks_by_bits
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.extensions.report.contents import EngineSteps, FileContents, FilterDetail, FoldSize, QuerySteps, StoredPart
-from sbbf_tool.file.layout import METADATA_COPY, PAGES, OwnedRange, owned_ranges, ranges_between
+from sbbf_tool.file.layout import METADATA_COPY, PAGES, Range, owned_ranges, ranges_between
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -101,7 +101,7 @@ def _find_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterat
         yield StoredPart(gap.start, gap.length, kind, gap.kind if kind == FURTHER else f"unreferenced: {gap.kind}")
 
 
-def _split_pages(file: ParquetFile, owned: OwnedRange, column: str) -> Iterator[StoredPart]:
+def _split_pages(file: ParquetFile, owned: Range, column: str) -> Iterator[StoredPart]:
     """Yield the parts of pages or of an index; a dictionary page before the data pages is a part of its own."""
     place = f"{column}, row group {owned.row_group}"
     data = file.footer.chunk_meta(owned.row_group, owned.column).first_data_page if owned.kind == PAGES else None

@@ -55,7 +55,7 @@ def add_paimon_index(
     new_indexes: list[NewIndex] = []
     skipped: list[SkippedFile] = []
     changes = _build_changes(paimon_table, requests, new_indexes, skipped, rebuild == "all", force, max_page_bytes)
-    snapshot_id, missing = carry_out(paimon_table, changes, new_indexes, dry_run=dry_run)
+    snapshot_id, missing = carry_out(paimon_table, changes, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted or indexed it in the meantime") for name in sorted(missing))
     return AddIndexReport(
         table=paimon_table.path,

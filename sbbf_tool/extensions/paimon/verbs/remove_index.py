@@ -49,7 +49,7 @@ def remove_paimon_index(
     removed: list[RemovedIndex] = []
     skipped: list[SkippedFile] = []
     changes = _plan_changes(paimon_table, names, unreadable, removed, skipped)
-    snapshot_id, missing = carry_out(paimon_table, changes, removed, dry_run=dry_run)
+    snapshot_id, missing = carry_out(paimon_table, changes, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted it, or changed its index, in the meantime") for name in sorted(missing))
     return RemoveIndexReport(
         table=paimon_table.path,
