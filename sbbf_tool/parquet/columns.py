@@ -131,8 +131,8 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            ways = f"name one as {name}#1 to {name}#{len(candidates)}, in the order of the schema"
-            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns", hint=ways)
+            hint = f"name one of {some_of([column.name for column in candidates])}"
+            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns", hint=hint)
     if "#" in name and (same := next((column for column in columns if column.name == name), None)) is not None:
         return same
     ensure_leaf(name, [column.name for column in columns if column.path[: len(path)] == path])
@@ -191,12 +191,8 @@ def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     by_path: dict[tuple[str, ...], list[int]] = {}
     for column in columns:
         by_path.setdefault(column.path, []).append(column.index)
-    if len(by_path) == len(columns):
-        return columns
-    same = [by_path[column.path] for column in columns]
-    return tuple(
-        replace(column, number=at.index(column.index) + 1) if len(at) > 1 else column for column, at in zip(columns, same, strict=True)
-    )
+    numbers = {index: number for same in by_path.values() if len(same) > 1 for number, index in enumerate(same, 1)}
+    return tuple(replace(column, number=numbers.get(column.index, 0)) for column in columns) if numbers else columns
 
 
 def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[Column, ...]:

@@ -97,7 +97,7 @@ def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
         ("usr_id", r"no column 'usr_id'; did you mean user_id"),
         ("user_ids", r"did you mean user_id\?$"),
         ("a", r"'a' is a group; name one of its leaf columns: a\.x, a\.y"),
-        ("twice", "has 2 such columns; name one as twice#1 to twice#2"),
+        ("twice", "has 2 such columns; name one of twice#1, twice#2"),
         ("twice#3", "no column 'twice#3'"),
         *((name, "backtick") for name in ("`a", "a.`b", "`a``", "`a`b", "`a`b.c", "`")),
     ],
