@@ -21,6 +21,7 @@ from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.cli.values import read_queries
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named
 from sbbf_tool.numbers import format_count, format_number, format_percent
@@ -37,15 +38,13 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
     "queries",
     multiple=True,
     metavar="QUERY",
-    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
-)
-@click.option(
-    "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line. -- begins a comment."
+    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). @FILE has one a line; -- begins a comment.",
 )
 @click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @engines_option
 @click.option(
-    "--emit",
+    "--writer",
+    "emit",
     type=click.Choice(WRITERS),
     metavar="WRITER",
     help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
@@ -54,7 +53,6 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
 def command(
     files: Files,
     queries: tuple[str, ...],
-    queries_file: str | None,
     fpp: float,
     engines: tuple[str, ...],
     emit: str | None,
@@ -75,7 +73,7 @@ def command(
     form = outputs.format if outputs.report is None else outputs.report_format
     if emit is not None and form in ("csv", "parquet"):
         raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
-    verb = Advise([*queries, *_read_queries(queries_file)], fpp, engines, terminal().shows_all, emit)
+    verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
     with limit_complaints(files.most_files):
         with show_progress("counting distinct values"):
             report: AdviceReport = files.combine(files.work(verb))
@@ -91,17 +89,6 @@ def command(
             complain(f"sbbf: {reason}")
     stop_if_unread()
     return report.exit_code
-
-
-def _read_queries(path: str | None) -> list[str]:
-    """Read the queries in a file without their comments; return no queries if `path` is None."""
-    if path is None:
-        return []
-    try:
-        with click.open_file(path, encoding="utf-8") as stream:
-            return [line.strip() for line in stream if line.strip() and not line.lstrip().startswith("--")]
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"cannot read the queries file {path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
 
 
 def _bytes_of(column: ColumnAdvice) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,12 @@ _OPTIONS = (
         help="Of a table: commit every N files.  [default: once]",
     ),
 )
-_output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
+_output_option = click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay.",
+)
 _ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
 
@@ -57,8 +63,11 @@ class ChangedFiles(Files):
         """Return how each file is changed."""
         from sbbf_tool.editing.edit import Edit
         from sbbf_tool.file.page_limit import PageLimit
+        from sbbf_tool.running.discover import folders_of
 
         options = {"allow_table_files": TABLE_FILES in self.allow, "force": WEAK_FILTERS in self.allow, "keys": self.keys, "append": append}
+        # Files of a list keep the names that they have below the working folder.
+        options["roots"] = folders_of((".",) if self.is_listed else self.arguments) if self.output is not None else ()
         return Edit(self.output, self.in_place, dry_run=self.dry_run, limit=PageLimit(self.max_page_bytes, self.jobs), **options)
 
     def ensure_target(self) -> None:
@@ -72,8 +81,13 @@ class ChangedFiles(Files):
                 raise UsageError("a table changes in one commit", hint="change it in place")
             return
         ensure_one_way(self.output, self.in_place, self.dry_run)
-        if self.output is not None and self.file is None:
-            raise click.UsageError("--output is for one file; change many with --in-place")
+        if self.output is None or self.output.endswith("/"):
+            if self.output is not None and self.spark is not None:
+                raise click.UsageError("--output is for this machine: with --on spark, change files with --in-place")
+        elif os.path.isdir(self.output):
+            raise click.UsageError(f"{self.output} is a folder: write {self.output}/")
+        elif self.file is None:
+            raise click.UsageError(f"--output names one file: give a folder for many, {self.output}/, or change them with --in-place")
 
     def begin_change(self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool) -> TableChange:
         """Begin the change of a table."""

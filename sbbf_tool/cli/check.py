@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @policy_options
 @over_files("PATH...", strict_option, page_limit_option, state_option, formats=FINDING_FORMATS)
-def command(files: Files, list_rules: bool, baseline: str | None, declared: bool, **options: Any) -> int:
+def command(files: Files, baseline: str | None, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     \b
@@ -47,15 +47,11 @@ def command(files: Files, list_rules: bool, baseline: str | None, declared: bool
     severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
-
-    if list_rules:
-        policy.show_rules(files.outputs)
-        return 0
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
-    if declared:
-        options |= {"select": options["select"] or ("policy",)}
+    declared = "declared" in options["select"]
+    options["select"] = tuple("policy" if name == "declared" else name for name in options["select"])
     chosen = policy.from_options(context, options, files.table if declared else None)
     # With a state, footers are not read for this alone: whether a file has the columns is known when all rows are.
     if files.table is None and files.state is None:

@@ -21,7 +21,7 @@ from sbbf_tool.storage.system_calls import HAS_USERS, READ, user_id
 
 _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
-_IGNORE = "--no-config ignores it"
+_IGNORE = "--config none ignores it"
 FILTERS, ENGINES, SPARK = "filters", "engines", "spark"
 _TAKE_FILTERS, _TAKE_ENGINES = ("apply", "check"), ("add-filter", "advise", "apply", "check", "explain", "inspect", "report")
 
@@ -80,7 +80,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
             return None
         exposure = _exposure_of(path, status)
         if changes and exposure is not None:
-            hint = f"use it with --config {path}, or ignore it with --no-config"
+            hint = f"use it with --config {path}, or ignore it with --config none"
             raise UsageError(f"the configuration file was not named, and {exposure}", file=path, hint=hint)
         return config._replace(is_named=False, exposure=exposure)
     return None
@@ -155,7 +155,7 @@ def _config(path: str, text: bytes, command: Sequence[Level], *, is_named: bool)
             break
         names = level.names() if at else [*level.names(), FILTERS, ENGINES, SPARK]
         is_known |= at == 0 and not table.keys().isdisjoint(names)
-        if whole or at:
+        if whole or at or not is_known:
             ensure_among(table, names, path, "" if place == "[]" else place)
         spark = _flatten(table.get(SPARK, {}), SPARK, path) if at == 0 else spark
         if at == 0 and level.name in _TAKE_FILTERS:

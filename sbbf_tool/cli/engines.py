@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import split_names
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
@@ -39,48 +41,37 @@ _TYPE = (_ENGINE[0], Heading("engine", NAME), *_ENGINE[1:])
 
 @click.command(cls=Command)
 @click.option("--type", "type_name", metavar="TYPE", help="Show what each engine does with types whose name contains this.")
-@click.option(
-    "--engine", "engine_name", metavar="NAME", help="Show each type for this engine. NAME is an engine, or a system that reads through one."
-)
-@click.option(
-    "--mine",
-    "releases",
-    multiple=True,
-    metavar="NAMES",
-    help="Show what these releases do (repeat for more). Several are separated by commas.",
-)
-@click.option("--matrix", "as_matrix", is_flag=True, help="Show all types and all engines in one table.")
+@click.argument("name", nargs=-1, metavar="[ENGINE... | all]")
 @output_options()
-def command(type_name: str | None, engine_name: str | None, releases: tuple[str, ...], as_matrix: bool, outputs: Outputs) -> None:
+def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> None:
     """List which query engines use Bloom filters, for each type of column, and which of them lose rows or fail.
 
     \b
     $ sbbf engines --type decimal
-    $ sbbf engines --mine duckdb-1.4,spark-4.0
+    $ sbbf engines duckdb-1.4 spark-4.0
 
-    Without options, each row is an engine: for how many types of columns it uses filters, and for how many a filter harms queries. A dash
+    Without a name, each row is an engine: for how many types of columns it uses filters, and for how many a filter harms queries. A dash
     means that the engine does not use filters of that type.
 
-    With --mine, the verdicts are those on the named releases: on each the newest release up to it that was run.
+    ENGINE is an engine, or a system that reads through one: each type is shown for it. Several are shown side by side, as are releases such
+    as duckdb-1.4: the verdicts are those on the newest release up to each that was run. The name all shows all engines in one table.
     """
     from sbbf_tool.verbs.engines import engines
 
-    if as_matrix and engine_name is not None:
-        raise click.UsageError("give one of --matrix and --engine")
-    if engine_name is not None and releases:
-        raise click.UsageError("give one of --engine and --mine")
-    names = tuple(dict.fromkeys(name.strip() for text in releases for name in text.split(",") if name.strip()))
-    if releases and not names:
-        raise click.UsageError("--mine names no release, such as duckdb-1.4")
-    report = engines(type_name, engine_name, mine=names)
-    many = partial(_show_matrix, names=names) if as_matrix else partial(_show_mine, names=names) if releases else _show_engines
-    outputs.print("engines", report, _show_engine if engine_name else _show_type if type_name and many is _show_engines else many)
+    names = split_names(name)
+    if not names or names == ("all",):
+        report, show = engines(type_name), _show_matrix if names else _show_type if type_name else _show_engines
+    elif len(names) == 1 and not re.search(r"-\d", names[0]):
+        report, show = engines(type_name, names[0]), _show_engine
+    else:
+        report, show = engines(type_name, mine=names), partial(_show_mine, names=names)
+    outputs.print("engines", report, show)
     stop_if_unread()
 
 
 def _show_engines(page: Page, report: EnginesReport) -> None:
     page.table(_ENGINES, report.engines)
-    page.say("--type and --engine show the details, --matrix all types")
+    page.say("sbbf engines ENGINE and --type show the details, sbbf engines all all types")
 
 
 def _show_type(page: Page, report: EnginesReport) -> None:
@@ -117,10 +108,10 @@ def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tu
             yield mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence
 
 
-def _show_matrix(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
+def _show_matrix(page: Page, report: EnginesReport) -> None:
     """Show all types and all engines: in words, or on a terminal in symbols, in columns that are the numbers of the engines."""
     readers = [engine for engine in report.engines if engine.uses_filters]
-    titles = [f"{engine.id}-{engine.version}" if names else engine.id for engine in readers]
+    titles = [engine.id for engine in readers]
     is_narrow = page.width is not None
     notes: dict[str, str] = {}
     columns = [Heading(str(number) if is_narrow else title, WORD, is_narrow * number) for number, title in enumerate(titles, 1)]
@@ -136,8 +127,7 @@ def _show_matrix(page: Page, report: EnginesReport, names: Sequence[str]) -> Non
     if idle := [engine.name for engine in report.engines if not engine.uses_filters]:
         page.say(f"never use filters: {', '.join(idle)}")
     if is_narrow:
-        page.say("--engine and --type explain each; --all shows words and sources")
-    _say_not_run(page, report, names)
+        page.say("sbbf engines ENGINE and --type explain each; --all shows words and sources")
 
 
 def _say_notes(page: Page, notes: dict[str, str]) -> None:

@@ -118,8 +118,7 @@ def _show_log(ctx: click.Context) -> None:
 
 def _config_options() -> list[click.Option]:
     """Make the options that `Command.parse_args` reads."""
-    help_text = "Read settings from this file.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
+    help_text = "Read settings from this file, or from none.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
     return [
         click.Option(["--config"], metavar="FILE", expose_value=False, help=help_text),
-        click.Option(["--no-config"], is_flag=True, expose_value=False, help="Read only the file that --config names."),
     ]

@@ -78,23 +78,21 @@ _BAR = 40
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
 @click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
-@click.option(
-    "--no-bitsets", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out."
-)
+@click.option("--quick", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out.")
 @engines_option
 @over_files("PATH...", strict_option)
 def command(
     files: Files,
     columns: tuple[str, ...],
     by_row_group: bool,
-    no_bitsets: bool,
+    quick: bool,
     engines: tuple[str, ...],
 ) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
     \b
     $ sbbf inspect events.parquet
-    $ sbbf inspect lake -c user_id --no-bitsets
+    $ sbbf inspect lake -c user_id --quick
 
     Each row is a column: how many row groups have a filter, the size of all its filters and their share of the data, the mean and the worst
     false-positive rate (fpp) and the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in
@@ -102,8 +100,8 @@ def command(
     """
     from sbbf_tool.verbs.inspect import Inspect
 
-    view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets)
-    return report_files(files, files.work(Inspect(columns, terminal().shows_all, not no_bitsets, engine_names=engines)), view, columns)
+    view = _InspectView(by_row_group, bool(columns), bitsets=not quick)
+    return report_files(files, files.work(Inspect(columns, terminal().shows_all, not quick, engine_names=engines)), view, columns)
 
 
 class _InspectView(View["InspectReport"]):

@@ -5,7 +5,7 @@ These tables cover all commands, because an option means the same everywhere. An
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -16,18 +16,18 @@ FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = "Files", "Tables", "Keys", "Runn
 SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
 
 _OPTIONS = {
-    COLUMNS: "--column --value --values-file --null --type --filters-only --confirm --engine --engines --run --mine"
-    " --query --queries --reader --writer --only --snapshot --branch --advise --fpp --ndv --bytes"
-    " --max-bytes --drop --rebuild --compact --remove-undeclared --against --no-bitsets",
-    RULES: "--require --declared --max-fpp --select --ignore --quick --fail-on --baseline --list-rules --exact",
-    SAFETY: "--output --in-place --append --allow --dry-run --also-new-files --abandoned --older-than --ours",
-    VIEW: "--rows --row-groups --matrix --emit",
+    COLUMNS: "--column --value --values-file --null --type --filters-only --confirm --engines --run"
+    " --query --reader --writer --snapshot --advise --fpp --ndv"
+    " --max-bytes --rebuild --compact --remove-undeclared",
+    RULES: "--require --max-fpp --select --ignore --fail-on --baseline",
+    SAFETY: "--output --in-place --append --allow --dry-run --also-new-files --abandoned --ours",
+    VIEW: "--rows --row-groups --quick",
     FILES: "--files-from --where --strict --state",
     TABLES: "--as-files --all-versions",
     KEYS: "--keys",
     RUNNER: "--jobs --on",
     OUTPUT: "--format --report --all --quiet --verbose",
-    SETTINGS: "--config --no-config --version --help"
+    SETTINGS: "--config --version --help"
     " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv --min-chunk-bytes --dialect",
 }
 SECTIONS = tuple(_OPTIONS)
@@ -47,9 +47,9 @@ ANYWHERE = "anywhere"
 READING = "reading"  # in commands that change no file; in the others it would allow or widen a change
 COMMAND_LINE = "command line"
 _PLACES = {
-    READING: "--column --value --values-file --null --run --mine --files-from",
-    COMMAND_LINE: "--reader --writer --advise --drop --rebuild --compact --remove-undeclared --against"
-    " --list-rules --output --in-place --append --allow --also-new-files --abandoned --older-than --ours"
+    READING: "--column --value --values-file --null --run --files-from",
+    COMMAND_LINE: "--reader --writer --advise --rebuild --compact --remove-undeclared"
+    " --output --in-place --append --allow --also-new-files --abandoned --ours"
     " --report --keys --state --version --help",  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
 }
 
@@ -57,7 +57,7 @@ _PLACES = {
 COLUMN, FILE, GROUP_OR_RULE, TYPE = "column", "file", "rule", "type"
 _NAMED = {
     COLUMN: "--column --require",
-    FILE: "--values-file --queries --against --baseline --output --report --keys --files-from --state --config",
+    FILE: "--values-file --baseline --output --report --keys --files-from --state --config",
     GROUP_OR_RULE: "--select --ignore",
     TYPE: "--type",
 }
@@ -124,7 +124,8 @@ def settable_options(command: click.Command) -> Iterator[click.Option]:
             yield parameter
 
 
-def _split_names(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+def split_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in texts, which commas may separate."""
     return tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",")))
 
 
@@ -154,6 +155,6 @@ engines_option = click.option(
     "--engines",
     multiple=True,
     metavar="NAMES",
-    callback=_split_names,
+    callback=lambda ctx, option, texts: split_names(texts),
     help="The query engines that read the files. Names or releases such as duckdb-1.4, separated by commas.  [default: all]",
 )

@@ -136,11 +136,11 @@ class _ProbeView(AnswerView["ProbeReport"]):
     def __init__(self, files: Files, verb: Probe, values_file: str | None) -> None:
         super().__init__(files, values_file)
         self._column, self._values, self._confirms = verb.column, len(cast("Sequence[object]", verb.values)), verb.confirm
-        self.row = Row[RowsReport] if verb.rows else None
+        self.row, self._lists_rows = Row[RowsReport] if verb.rows else None, verb.rows
         self._values_with_hits: set[str] = set()
 
     def prepare(self, report: ProbeReport) -> ProbeReport:
-        return report if self.row is None else RowsReport(**vars(report))
+        return RowsReport(**vars(report)) if self._lists_rows else report
 
     def add(self, report: ProbeReport, row: Row[object]) -> int:
         answers = {answer for _, _, answer, *_ in _rows_of(report)} if self._confirms else set()
@@ -171,7 +171,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
     def show_line(self, page: Page, report: ProbeReport) -> None:
         for match in report.rows:
             page.say(f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: {render.value(match.value)}")
-        hits = tuple(hit for hit in report.hits if hit.answer != PRESENT) if self.row is not None else report.hits
+        hits = tuple(hit for hit in report.hits if hit.answer != PRESENT) if self._lists_rows else report.hits
         page.say_all(_describe(replace(report, hits=hits), confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:

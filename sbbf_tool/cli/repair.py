@@ -32,10 +32,10 @@ _COLUMNS = (
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--drop", is_flag=True, help="Drop broken filters instead of building them. The others stay.")
+@click.option("--rebuild", type=click.Choice(("none",)), help="Drop broken filters instead of building them. The others stay.")
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
 @over_changed_files(strict_option, page_limit_option, risks=(WEAK_FILTERS,))
-def command(files: ChangedFiles, columns: tuple[str, ...], drop: bool, quick: bool) -> int:
+def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, quick: bool) -> int:
     """Fix defective filters: build broken ones again, and correct lengths and offsets.
 
     \b
@@ -52,7 +52,7 @@ def command(files: ChangedFiles, columns: tuple[str, ...], drop: bool, quick: bo
         return instead(files, columns)
     from sbbf_tool.verbs.repair import Repair
 
-    return files.report(files.work(Repair(columns, drop, quick), files.edit()), _RepairView(), columns)
+    return files.report(files.work(Repair(columns, rebuild is not None, quick), files.edit()), _RepairView(), columns)
 
 
 class _RepairView(View["RepairReport"]):
@@ -86,7 +86,7 @@ class _RepairView(View["RepairReport"]):
             size = "" if report.dry_run else f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
             changes.append(_describe(len(report.steps), _count_dropped(report), would_be) + size)
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
-        rebuild = f"; without --drop, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
+        rebuild = f"; without --rebuild none, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
         page.say(f"{report.output}: {outcome}{rebuild}{list_locked(report.locked_columns)}")
         say_not_cross_checked(page, report.not_cross_checked)
 

@@ -228,7 +228,7 @@ class _Loop:
             message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
             if view.commits.may_leave_copies:
                 message += (
-                    "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned"
+                    "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned 5m"
                 )
         complain(f"sbbf: interrupted; {message}", kind="note")
         self.note_commits()

@@ -40,14 +40,14 @@ MOST_SIZES = 20
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=RATIO, metavar="RATE", help="The smallest size with at most this false-positive rate.")
-@click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
+@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
 @over_changed_files(strict_option, risks=(WEAK_FILTERS,))
 def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     \b
     $ sbbf resize events.parquet --fpp 0.05 --in-place
-    $ sbbf resize lake -c user_id --bytes 64KiB --dry-run
+    $ sbbf resize lake -c user_id --max-bytes 64KiB --dry-run
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size. The
     new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay

@@ -26,16 +26,16 @@ _DIALECTS = (
 @click.command(cls=Command)
 @click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
 @click.option("--fpp", type=RATIO, metavar="RATE", help="Target false-positive rate.  [default: 0.01]")
-@click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")
+@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")
 @output_options()
 def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:
     """Compute the size of a filter, its number of distinct values or its false-positive rate from the other two.
 
     \b
     $ sbbf size --ndv 1000000 --fpp 0.01
-    $ sbbf size --bytes 64KiB
+    $ sbbf size --max-bytes 64KiB
 
-    With --ndv: the smallest size that has the rate of --fpp. With --bytes: how many values this size holds at that rate. With both: the
+    With --ndv: the smallest size that has the rate of --fpp. With --max-bytes: how many values this size holds at that rate. With both: the
     rate. Also shown are the next smaller and the next larger size, the bytes in each draft of the format, and what the closed formula of
     the first draft gives, by which several writers still choose sizes.
     """

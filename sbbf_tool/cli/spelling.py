@@ -12,7 +12,7 @@ from sbbf_tool.hints import Fix, Parameter
 if TYPE_CHECKING:
     import click
 
-_OPTIONS = {"columns": "-c", "num_bytes": "--bytes"}
+_OPTIONS = {"columns": "-c", "num_bytes": "--max-bytes"}
 """The option of a parameter, if it is not the parameter's name after two dashes."""
 _COMMANDS = {
     "add_filters": ("add-filter",),
@@ -36,6 +36,21 @@ _GONE = {
     "--null-separated": "use --format names0",
     "--any-column": "give the column '*'",
     "--stats": "use --verbose",
+    "--engine --mine": "give the names of engines or releases as arguments",
+    "--matrix": "use sbbf engines all",
+    "--list-rules": "use sbbf rule",
+    "--declared": "use --select declared",
+    "--no-bitsets": "use --quick",
+    "--drop": "use --rebuild none",
+    "--bytes": "use --max-bytes",
+    "--emit": "use --writer",
+    "--queries": "use --query @FILE",
+    "--against": "use --baseline",
+    "--exact": "use --strict",
+    "--only": "use --select",
+    "--branch": "give the folder of the branch, TABLE/branch/branch-NAME",
+    "--older-than": "use --abandoned AGE",
+    "--no-config": "use --config none",
     "--color": "set the variable NO_COLOR or FORCE_COLOR",
     "--debug": "use --verbose",
 }

@@ -6,7 +6,7 @@ import codecs
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
 
@@ -165,6 +165,22 @@ def _is_utf_8(text: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def read_queries(texts: Iterable[str]) -> list[str]:
+    """Return queries: each text is one, or @ and the name of a file with a query on each line, where `--` begins a comment."""
+    queries: list[str] = []
+    for text in texts:
+        if text.startswith("@"):
+            with _open(text[1:], f"queries file {text[1:]}") as stream:
+                try:
+                    lines = [line.strip() for line in stream.read().decode().splitlines()]
+                except UnicodeDecodeError:
+                    raise click.UsageError(f"queries file {text[1:]}: not UTF-8") from None
+            queries += [line for line in lines if line and not line.startswith("--")]
+        else:
+            queries.append(text)
+    return queries
 
 
 def names_of(name: str) -> Iterator[str]:

@@ -28,6 +28,7 @@ from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.reports.rows import FAILED, REFUSED, Row
 from sbbf_tool.running.declared_files import leave_out_old_files
+from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import NamedColumns
 from sbbf_tool.running.selection import Selection
@@ -144,7 +145,8 @@ def run(
         selection = leave_out_old_files(selection, specs)
     if edit is not None:
         limit = PageLimit.of(edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs)
-        edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
+        roots = folders_of(selection.names) if edit.is_in_folder and isinstance(selection.names, tuple) else ()
+        edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit, roots=roots)
         change = _begin_change(verb, selection, edit)
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
     runner: Runner = LocalRunner(jobs) if on is None else on
@@ -181,8 +183,12 @@ def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableCha
             may_lack_columns=not columns,
         )
     ensure_one_way(edit.output, edit.in_place, edit.dry_run)
-    if edit.output is not None and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0])):
-        raise UsageError("an output is for one file", hint="change many in place")
+    if (
+        edit.output is not None
+        and not edit.is_in_folder
+        and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0]))
+    ):
+        raise UsageError("an output is for one file", hint="name a folder, with / at its end, or change many in place")
     return None
 
 

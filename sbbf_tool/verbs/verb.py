@@ -326,7 +326,7 @@ class ChangingVerb(Verb[Changed]):
         if (report := self.before(path, edit)) is not None:
             return report
         deadline, pause = time.monotonic() + given.patience, _FIRST_PAUSE
-        with open_spool(os.fsdecode(edit.output or path), keeps=not edit.dry_run) as spool:
+        with open_spool(edit.output_of(path) or os.fsdecode(path), keeps=not edit.dry_run) as spool:
             prebuilt = PrebuiltFilters(spool)
             while True:
                 try:

@@ -188,13 +188,13 @@ def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
     output = capfd.readouterr().out
     assert "rebuild" in output
     assert "2 filters would be repaired" in output
-    assert run(["repair", "a.parquet", "--drop", "--dry-run"]) == 1
+    assert run(["repair", "a.parquet", "--rebuild", "none", "--dry-run"]) == 1
     assert "2 filters would be dropped" in capfd.readouterr().out
     assert run(["repair", "b.parquet", "--dry-run"]) == 0
 
 
 def test_an_error_that_is_left_ends_with_1(folder, capfd):
     DEFECTS["partial-block"].make(folder / "a.parquet")
-    assert run(["repair", "a.parquet", "--drop", "--in-place"]) == 1
+    assert run(["repair", "a.parquet", "--rebuild", "none", "--in-place"]) == 1
     assert "partial-block" in capfd.readouterr().out
     assert run(["repair", "a.parquet", "--in-place"]) == 0

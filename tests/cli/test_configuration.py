@@ -70,7 +70,9 @@ class TestSearch:
 def test_a_named_file_may_have_settings_of_other_commands_alone(folder, lying, capfd):
     for text, code in (("engines = ['duckdb']", 0), ("[check]\nquick = true", 0), ("[other]", 2)):
         assert run(["inspect", lying, "--config", str(write(folder / "named.toml", text))]) == code
-    assert "no table [inspect], nor one of another command" in capfd.readouterr().err
+    assert "unknown setting 'other'" in capfd.readouterr().err
+    assert run(["apply", "--config", str(write(folder / "named.toml", "[[filter]]\n"))]) == 2
+    assert "unknown setting 'filter'; did you mean filters?" in capfd.readouterr().err
 
 
 class TestUnusableFiles:
@@ -78,8 +80,8 @@ class TestUnusableFiles:
         "text, message",
         [
             ("[check", "not TOML"),
-            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --no-config ignores it"),
-            ("[[filter]]\npaths = 'a'", "unknown setting 'filter'; did you mean filters?; --no-config ignores it"),
+            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --config none ignores it"),
+            ("[[filter]]\npaths = 'a'", "unknown setting 'filter'; did you mean filters?; --config none ignores it"),
             ("[check]\nconfig = 'x'", "[check]: --config has no key"),
             ("[check]\nfail-on = 'never'", "sbbf.toml: [check]: fail-on"),
             ("[check]\nmax_fpp = 0.1", "unknown setting 'max_fpp'; did you mean max-fpp?"),
@@ -104,13 +106,13 @@ class TestUnusableFiles:
         assert (out, err.count("\n")) == ("", 1)
         assert message in err
         assert run(["check", lying, "--config", "sbbf.toml"]) == 2
-        assert message.partition("; --no-config")[0] in capfd.readouterr().err
+        assert message.partition("; --config none")[0] in capfd.readouterr().err
         assert run(["check", "--help"]) == 0
 
     def test_no_regular_file(self, folder, lying, capfd):
         os.mkfifo(folder / "sbbf.toml")
         assert run(["check", lying]) == 2
-        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --no-config ignores it\n"
+        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --config none ignores it\n"
         (folder / "sbbf.toml").unlink()
         for target in ("sbbf.toml", "/dev/zero", "nothere", "."):
             (folder / "sbbf.toml").symlink_to(target)
@@ -152,7 +154,7 @@ class TestTrust:
         assert f"--config {path}" in err
         assert err.count("\n") == 1
         assert (folder / "events.parquet").read_bytes() == before
-        assert self.change(fixtures, folder, "--no-config") == 0
+        assert self.change(fixtures, folder, "--config", "none") == 0
         assert self.change(fixtures, folder, "--config", str(path)) == 0
 
     @each("text, words", [("[spark]\nexecutor.instances = 1\n", ["--on", "spark"]), ("[inspect]\non = 'spark'\n", [])])

@@ -81,7 +81,7 @@ def test_a_list_of_one_file_is_several_files(folder, give, capfd):
         ["check", "--require", "id"],
         ["advise"],
         ["add-filter", "-c", "id", "-n"],
-        ["resize", "--bytes", "1024", "-n"],
+        ["resize", "--max-bytes", "1024", "-n"],
         ["repair", "-n"],
     ],
 )

@@ -28,14 +28,14 @@ VIEWS = {
     "probe another column": ["probe", FILE, f"{COLUMN}x", "1"],
     "verify files": ["verify", FILE, DATA_FILE],
     "check files": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9"],
-    "list rules": ["check", "--list-rules"],
+    "list rules": ["rule"],
     "advise on a query": ["advise", FILE, "--query", f"`{COLUMN}` = 1"],
     "explain for an engine": ["explain", FILE, COLUMN, "1", "--engines", "DuckDB"],
     "explain files": ["explain", FILE, DATA_FILE, COLUMN, "1"],
     "engines by type": ["engines", "--type", "decimal"],
     "engines by type, all": ["engines", "--type", "INT"],
-    "one engine": ["engines", "--engine", "DuckDB"],
-    "engines as a matrix": ["engines", "--matrix"],
+    "one engine": ["engines", "DuckDB"],
+    "engines as a matrix": ["engines", "all"],
 }
 MORE = re.compile(r"and [\d,]+ more ")
 CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name != "schema"} | VIEWS

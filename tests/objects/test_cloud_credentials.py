@@ -30,7 +30,7 @@ CHANGES = (
     ["add-filter", "<URL>", "-c", "id", "--in-place"],
     ["add-filter", "<URL>", "-c", "id", "--in-place", "--dry-run", "--format", "json"],
     ["remove-filter", "<URL>", "--in-place"],
-    ["resize", "<URL>", "--bytes", "1024", "--in-place", "--allow", "weak-filters"],
+    ["resize", "<URL>", "--max-bytes", "1024", "--in-place", "--allow", "weak-filters"],
     ["repair", "<URL>", "--in-place"],
 )
 

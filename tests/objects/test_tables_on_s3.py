@@ -61,7 +61,7 @@ def test_filters_are_added_in_one_commit(moto_bucket, url, capsys):
     assert copies == {row["output"].partition(f"{moto_bucket.name}/")[2] for row in rows}
     assert not [key for key in moto_bucket.list_keys() if "_sbbf-run-" in key]
     assert call(capsys, "verify", url)[0] == 0
-    assert call(capsys, "repair", url, "--abandoned", "--older-than", "0s")[1].endswith("0 copies abandoned\n")
+    assert call(capsys, "repair", url, "--abandoned", "0s")[1].endswith("0 copies abandoned\n")
 
 
 def test_copies_of_a_refused_commit_are_deleted(moto_bucket, url, capsys, monkeypatch):

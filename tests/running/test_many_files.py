@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sbbf_tool
 from sbbf_tool.cli import run
-from support.lakes import MIXED, assert_has_filters, mixed, small_files
+from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
 from support.tables import each
 
 
@@ -111,6 +113,31 @@ def test_false_negatives_are_findings(lake, capsys):
         code, out, _ = sbbf(capsys, *command[:1], lake, *command[1:])
         assert code == 1
         assert f"{path}: error: empty-filter" in out
+
+
+def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = ["lake/day=1/a.parquet", "lake/day=2/a.parquet", "b.parquet"]
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [1, 2]}), name)
+    before = digests(tmp_path)
+    add = ["add-filter", "lake", "b.parquet", "-c", "id", "-o"]
+    assert sbbf(capsys, *add, "out/", "-n")[0] == 0
+    assert digests(tmp_path) == before
+    assert sbbf(capsys, *add, "out/")[0] == 0
+    written = {"out/day=1/a.parquet", "out/day=2/a.parquet", "out/b.parquet"}
+    assert {str(path) for path in Path("out").rglob("*.parquet")} == written
+    assert sbbf(capsys, "remove-filter", "out/day=*", "-o", "again/")[0] == 0
+    assert Path("again/day=1/a.parquet").read_bytes() == Path(names[0]).read_bytes()
+    code, _, err = sbbf(capsys, *add, "out/")
+    assert (code, err.count("the target exists")) == (4, 3)
+    for output, message in (("out", "out is a folder: write out/"), ("new", "give a folder for many, new/"), ("/proc/x/", "no such file")):
+        code, _, err = sbbf(capsys, *add, output)
+        assert code in (2, 4)
+        assert message in err
+    sbbf_tool.run(sbbf_tool.AddFilter("id"), "lake", edit=sbbf_tool.Edit("python/"))
+    assert Path("python/day=2/a.parquet").exists()
 
 
 @each(

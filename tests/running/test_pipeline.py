@@ -188,7 +188,7 @@ COMMANDS = (
     ["advise"],
     ["add-filter", "-c", "id", "-c", "name", *IN_PLACE],
     ["remove-filter", *IN_PLACE],
-    ["resize", "--bytes", "64", *IN_PLACE],
+    ["resize", "--max-bytes", "64", *IN_PLACE],
     ["repair", *IN_PLACE],
     ["apply", "--in-place"],
 )

@@ -364,7 +364,7 @@ class TestCommands:
         monkeypatch.delenv("SBBF_KEYS_FILE")
         monkeypatch.setenv("SBBF_KEYS", Path(keys_path).read_text())
         assert run(["add-filter", path, "-c", "name", "--rebuild", "all", "--in-place"]) == 0
-        assert run(["resize", path, "-c", "name", "--bytes", "64", "--in-place"]) == 0
+        assert run(["resize", path, "-c", "name", "--max-bytes", "64", "--in-place"]) == 0
         assert run(["remove-filter", path, "-c", "name", "--in-place"]) == 0
         assert run(["repair", path, "--in-place"]) == 0
         assert not any(secret in text for secret in SECRET.values() for text in capsys.readouterr())
@@ -446,6 +446,6 @@ class TestLockedColumns:
         for name in ("junit", "sarif", "github"):
             assert run(["check", str(path), "--keys", str(keys_path), "--format", name]) == 0
             assert "locked columns not checked: " in capsys.readouterr().out, name
-        for command in (["check"], ["repair", "--drop", "-n"]):
+        for command in (["check"], ["repair", "--rebuild", "none", "-n"]):
             assert run([*command, str(path), str(shutil.copy(path, tmp_path / "b.parquet")), "--keys", str(keys_path)]) == 0
             assert capsys.readouterr().out.endswith("; locked columns not checked in 2 files\n")

@@ -27,7 +27,7 @@ CHANGES = {
     "add-filter": ["add-filter", "FILE", "-c", "session", "--in-place"],
     "add-filter --append": ["add-filter", "FILE", "-c", "session", "--in-place", "--append"],
     "remove-filter": ["remove-filter", "FILE", "--in-place"],
-    "resize": ["resize", "FILE", "--bytes", "64", "--allow", "weak-filters", "--in-place"],
+    "resize": ["resize", "FILE", "--max-bytes", "64", "--allow", "weak-filters", "--in-place"],
     "repair": ["repair", "FILE", "--quick", "--in-place"],
 }
 READS = {
@@ -37,7 +37,7 @@ READS = {
     "check": ["check", "FILE"],
     "add-filter --dry-run": ["add-filter", "FILE", "-c", "session", "--in-place", "--dry-run"],
     "add-filter -o": ["add-filter", "FILE", "-c", "session", "-o", "OUT"],
-    "resize -o": ["resize", "FILE", "--bytes", "64", "--allow", "weak-filters", "-o", "OUT"],
+    "resize -o": ["resize", "FILE", "--max-bytes", "64", "--allow", "weak-filters", "-o", "OUT"],
 }
 ONLY_READS = ("inspect", "probe", "verify", "check")
 """Commands that look for a journal only where the file cannot be opened."""

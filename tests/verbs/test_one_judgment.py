@@ -157,7 +157,7 @@ def test_the_fixes_of_one_report_do_not_contradict_each_other(tmp_path: Path, se
     policy = Policy(limits)
     findings = check(path, policy).findings
     for fix in dict.fromkeys(finding.fix for finding in findings if finding.fix is not None):
-        with suppress(RefusedError):  # there may be nothing left to do
+        with suppress(RefusedError):  # another fix has done it
             carry_out(fix)
     left = [(finding.rule, finding.column) for finding in check(path, policy).findings]
     assert [each for each in findings if each.fix is not None and (each.rule, each.column) in left] == []

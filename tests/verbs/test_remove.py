@@ -247,3 +247,11 @@ def test_a_repeated_footer_of_a_file_without_row_groups_goes(ours: bool, tmp_pat
     path.write_bytes(old + footer * 2)
     remove_filters(path, ours=ours, in_place=True)
     assert path.read_bytes() == old
+
+
+def test_a_column_without_a_filter_does_not_keep_others_from_their_change(plain):
+    """Fixes of several findings may name a column that another fix has dealt with."""
+    add_filters(plain, ["id"], in_place=True)
+    assert {row.column for row in resize_filters(plain, ["id", "name"], num_bytes=64, force=True, in_place=True).filters} == {"id"}
+    remove_filters(plain, ["id", "name"], in_place=True)
+    assert not places(plain)

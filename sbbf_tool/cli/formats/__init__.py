@@ -218,7 +218,11 @@ def _ensure_no_input(report: str | None) -> None:
 
     is_new = not os.path.lexists(report)
     for name, value in click.get_current_context().params.items():
-        paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, str) and name != "report_path"]
+        paths = [
+            path.removeprefix("@")
+            for path in (value if isinstance(value, tuple) else (value,))
+            if isinstance(path, str) and name != "report_path"
+        ]
         if is_new:
             ensure_unlisted(report, paths, "report")
         for path in paths:

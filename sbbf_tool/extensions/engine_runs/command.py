@@ -92,7 +92,7 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
 def _say_problem(run: EngineRun) -> None:
     """Print to standard error what is wrong with a run: filters that change the result, an engine that fails or is not installed."""
     if run.outcome == "rows differ":
-        hint = f"run sbbf verify, and sbbf engines --engine {run.engine}"
+        hint = f"run sbbf verify, and sbbf engines {run.engine}"
         complain(f"sbbf: {run.name} {run.version}: WRONG RESULT with filters: {run.reason}; {hint}")
     elif run.outcome == "fails with filters":
         complain(f"sbbf: {run.name} {run.version}: FAILS with filters, and succeeds without them: {run.reason}")

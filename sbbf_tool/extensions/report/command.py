@@ -12,6 +12,7 @@ from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import write_command
+from sbbf_tool.cli.values import read_queries
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
     help="Show what excludes each row group in this query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
 )
 @click.option(
-    "--against", metavar="FILE", type=click.Path(), help="Compare with this report of an earlier sbbf inspect: FILE ends with .json."
+    "--baseline",
+    "against",
+    metavar="FILE",
+    type=click.Path(),
+    help="Compare with this report (.json) of an earlier sbbf inspect.",
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @engines_option
@@ -61,7 +66,7 @@ def command(
             names,
             output,
             is_single=files.file is not None,
-            queries=queries,
+            queries=read_queries(queries),
             against=against,
             quick=quick,
             engine_names=engines,

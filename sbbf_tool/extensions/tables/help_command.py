@@ -7,7 +7,7 @@ the newest version, with the names of columns that users know:
 
   sbbf probe orders user_id 42 --where "day >= '2026-01-01'"
   sbbf add-filter orders -c user_id --in-place
-  sbbf check orders --declared
+  sbbf check orders --select declared
 
 A change copies each file with its filters beside the old one, verifies all
 values, and commits the copies as one new version, in which no row changes.

@@ -364,11 +364,11 @@ def test_no_shell_sees_the_command(program, corpus_folder: Path, tmp_path: Path)
 
 def test_the_command_line(program, corpus_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = program("for line in open(args[0]): print('absent')")
-    words = ["conformance", "run", str(corpus_folder), "--only", "types/int8.parquet", "--reader"]
+    words = ["conformance", "run", str(corpus_folder), "--select", "types/int8.parquet", "--reader"]
     assert run([*words, f"{command} {{questions}}"]) == 1
     out = capsys.readouterr().out
     assert "wrong: types/int8.parquet: column v, value -128 and 5 more: absent, but the value is stored" in out
     assert out.splitlines()[-1].endswith("3 correct, 0 unused, 0 cannot say, 0 noted, 6 wrong, 0 failed: failed")
-    assert run([*words, f"{SBBF} probe {SINGLE}", "--exact", "--format", "json"]) == 0
+    assert run([*words, f"{SBBF} probe {SINGLE}", "--strict", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["passed"], document["results"][0]["correct"]) == ("sbbf.conformance-run", True, 9)

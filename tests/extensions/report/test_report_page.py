@@ -243,7 +243,7 @@ class TestComparison:
         assert run(["inspect", str(path), "--report", str(earlier)]) == 0
         before = sbbf_tool.inspect(path)
         sbbf_tool.add_filters(path, ["id", "name"], in_place=True)
-        assert run(["report", str(path), "-o", str(page), "--against", str(earlier)]) == 0
+        assert run(["report", str(path), "-o", str(page), "--baseline", str(earlier)]) == 0
         now = sbbf_tool.inspect(path)
         content = read_page(page)
         rows = {row[0]: row[1:] for row in content.table("All files").rows}

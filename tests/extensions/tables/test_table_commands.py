@@ -71,7 +71,7 @@ def test_filters_are_added_in_one_commit(table, capsys, monkeypatch):
 def test_commands_that_read_take_only_live_files(table, capsys):
     call(capsys, "add-filter", table, "-c", "id", "--in-place")
     assert len(documents(capsys, "inspect", table)) == 4
-    assert len(documents(capsys, "inspect", table, "--no-bitsets")) == 4
+    assert len(documents(capsys, "inspect", table, "--quick")) == 4
     assert len(documents(capsys, "inspect", table, "--as-files")) == 7
     assert len(documents(capsys, "inspect", table, "--where", "day = 'd1'")) == 2
     assert call(capsys, "probe", table, "id", "250")[0] == 0
@@ -132,22 +132,21 @@ def test_abandoned_copies_are_listed_and_deleted(table, capsys):
     abandoned = table / "day=d0" / f"sbbf-{RUN}-00000000-part.parquet"
     abandoned.write_bytes(b"copy")
     os.utime(abandoned, (time.time() - 7200,) * 2)
-    (document,) = documents(capsys, "repair", table, "--abandoned")
+    (document,) = documents(capsys, "repair", table, "--abandoned", "24h")
     assert (document["copies"], document["younger"]) == ([], 1)
-    (document,) = documents(capsys, "repair", table, "--abandoned", "--older-than", "1h")
+    (document,) = documents(capsys, "repair", table, "--abandoned", "1h")
     assert ([copy["path"] for copy in document["copies"]], document["deleted"]) == ([str(abandoned)], False)
-    code, out, _ = call(capsys, "repair", table, "--abandoned", "--older-than", "90m", "--in-place")
+    code, out, _ = call(capsys, "repair", table, "--abandoned", "90m", "--in-place")
     assert (code, out.splitlines()[-1]) == (0, f"{table}: 1 copy deleted")
     assert not abandoned.exists()
     assert call(capsys, "verify", table)[0] == 0
     for words in (
-        ("--older-than", "1h"),
-        ("--abandoned", "--older-than", "soon"),
-        ("--abandoned", "-c", "id"),
-        ("--abandoned", "--where", "x=1"),
+        ("--abandoned", "soon"),
+        ("--abandoned", "24h", "-c", "id"),
+        ("--abandoned", "24h", "--where", "x=1"),
     ):
         assert call(capsys, "repair", table, *words, "--in-place")[0] == 2
-    assert call(capsys, "repair", table / "day=d0", "--abandoned")[0] == 2
+    assert call(capsys, "repair", table / "day=d0", "--abandoned", "24h")[0] == 2
 
 
 def test_copies_that_a_clean_up_deletes_before_the_commit(table, capsys, monkeypatch):
@@ -227,11 +226,11 @@ def test_the_fix_of_check_names_the_table_and_resolves_the_finding(table, capsys
     (fix,) = re.findall(r"fix: sbbf (.*)", out)
     assert (code, shlex.split(fix)) == (1, ["add-filter", str(table), "-c", "id", "--in-place"])
     Path("sbbf.toml").write_text(f'[[filters]]\npaths = "{table}"\ncolumns = ["id"]\n')
-    code, out, _ = call(capsys, "check", table, "--declared")
+    code, out, _ = call(capsys, "check", table, "--select", "declared")
     assert (code, f"fix: sbbf {fix}" in out) == (1, True), out
     assert call(capsys, *shlex.split(fix))[0] == 0
     assert call(capsys, "check", table, "--require", "id")[0] == 0
-    assert call(capsys, "check", table, "--declared")[0] == 0
+    assert call(capsys, "check", table, "--select", "declared")[0] == 0
 
 
 def test_a_commit_says_what_was_done(table, capsys, tmp_path):
@@ -242,7 +241,7 @@ def test_a_commit_says_what_was_done(table, capsys, tmp_path):
         with open(live, "r+b") as stream:
             stream.seek(place.offset)
             stream.write(bytes(place.length))
-    code, out, err = call(capsys, "repair", table, "--drop", "--in-place")
+    code, out, err = call(capsys, "repair", table, "--rebuild", "none", "--in-place")
     assert code == 0, err
     assert str(table) not in out.split("undo: ")[0]
     code, out, err = call(capsys, "add-filter", table, "-c", "id", "--in-place")

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
-@click.option("--only", metavar="PATTERN", multiple=True, help="Write the files whose names match, such as 'types/*' (repeat for more).")
+@click.option(
+    "--select", "only", metavar="PATTERN", multiple=True, help="Write the files whose names match, such as 'types/*' (repeat for more)."
+)
 @output_options()
 def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
     """Write the corpus to DIR, with manifest.json: files, questions and answers. DIR is empty or missing, or has a corpus.
 
     \b
     $ sbbf conformance make corpus
-    $ sbbf conformance make corpus --only 'types/*'
+    $ sbbf conformance make corpus --select 'types/*'
 
     The files of one version of the corpus have the same bytes on every machine.
     """

@@ -15,7 +15,7 @@ from sbbf_tool.cli.findings import commands_of, count_findings, list_places
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.policy import rule_options, show_rules
+from sbbf_tool.cli.policy import rule_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.paimon.commands.options import table_options
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("table", metavar="TABLE", required=False)
+@click.argument("table", metavar="TABLE")
 @rule_options
 @table_options
 @page_limit_option
 @output_options(FINDING_FORMATS)
-def command(table: str | None, baseline: str | None, list_rules: bool, outputs: Outputs, **options: Any) -> int:
+def command(table: str, baseline: str | None, outputs: Outputs, **options: Any) -> int:
     """Check the indexes of a table against rules: for correctness, format, efficiency, and columns without an index.
 
     \b
@@ -41,11 +41,6 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
     TABLE is the folder of a table. Findings name the data file and, as a fix, the command that resolves them. Exit code 0: no finding is at
     or above the severity of --fail-on; 1: at least one is; 2: a rule does not exist; 3: something could not be read.
     """
-    if list_rules:
-        show_rules(outputs, "paimon-check")
-        return 0
-    if table is None:
-        raise click.UsageError("Missing argument 'TABLE'.")
     from sbbf_tool.extensions.paimon.verbs.check import check_paimon
 
     reference = read_baseline(baseline) if baseline is not None else Baseline()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -20,8 +21,14 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., object])
 
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
-_snapshot_option = click.option("--snapshot", type=int, metavar="N", help="Read the table at this snapshot.  [default: the latest]")
-_branch_option = click.option("--branch", metavar="NAME", help="Read this branch of the table.")
+_snapshot_option = click.option(
+    "--snapshot",
+    type=int,
+    metavar="N",
+    help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]",
+)
+_BRANCH = re.compile(r"(.+)/branch/branch-([^/]+)/?")
+"""The folder of a branch, whose metadata it has; the data files are those of the table."""
 
 
 def outside_option(command: Command) -> Command:
@@ -35,8 +42,16 @@ def outside_option(command: Command) -> Command:
 
 
 def table_options(command: Command) -> Command:
-    """Add the options that pass `snapshot`, `branch` and `allow_outside` to a command."""
-    return _snapshot_option(_branch_option(outside_option(command)))
+    """Add the options that pass `snapshot` and `allow_outside` to a command, and `branch` if its table is the folder of one."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **options: Any) -> object:
+        name = "table" if "table" in options else "target"
+        if match := _BRANCH.fullmatch(options[name]):
+            options[name], options["branch"] = match.groups()
+        return command(*args, **options)
+
+    return _snapshot_option(outside_option(cast("Command", wrapped)))
 
 
 COLUMNS = (
