@@ -20,7 +20,7 @@ from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon as inspect_
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon as probe_paimon
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index as remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon as verify_paimon
-from sbbf_tool.extensions.report.write_report import write_report as write_report
+from sbbf_tool.extensions.report.write_page import write_report as write_report
 from sbbf_tool.rules.check_policy import Policy as Policy
 from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
 from sbbf_tool.rules.filter_spec import read_specs as read_specs

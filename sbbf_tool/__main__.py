@@ -39,12 +39,12 @@ def main() -> None:
 
 
 def _report(error: BaseException) -> None:
-    """Print one line on stderr, and the traceback with `--debug`. Ignore errors of stderr, which may be closed or full."""
+    """Print one line on stderr, and the traceback with `--verbose`. Ignore errors of stderr, which may be closed or full."""
     try:
         from sbbf_tool.display import escape, redact_text
         from sbbf_tool.errors import describe_unexpected
 
-        if "--debug" in sys.argv:
+        if not {"-v", "--verbose"}.isdisjoint(sys.argv):
             import traceback
 
             for line in "".join(traceback.format_exception(error)).splitlines():

@@ -9,7 +9,7 @@ Those in `sbbf_tool/extensions` are found by their folders, others by entry poin
         rules={"hudi-check": "sbbf_hudi.rules:RULES"},                             the rules of a document, for sbbf rule
         options={"explain": "sbbf_hudi.command:options"},                          options of a command of the core, see below
         fixes={"rebuild_hudi": ("hudi", "rebuild")},                               the command of a fix's function
-        writers={"hudi": "sbbf_hudi.writer:HUDI"},                                 the settings of a writer, for sbbf advise --emit
+        writers={"hudi": "sbbf_hudi.writer:HUDI"},                                 the settings of a writer, for sbbf advise --writer
         figures={"sbbf_hudi.report:HudiReport": "sbbf_hudi.figures:render"},       pictures of a report in notebooks
         views={"hudi": "sbbf_hudi.view:make_view"},                                rows of spark.read.format("sbbf") with this option
         corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the corpus for readers

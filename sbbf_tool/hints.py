@@ -60,7 +60,7 @@ def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> st
     """Return the hint for an unknown name: the first names that begin with it or are similar; without one, `otherwise` or all names."""
     from difflib import get_close_matches
 
-    names = list(names)
+    names = list(dict.fromkeys(names))
     near = [each for each in names if name and each.casefold().startswith(name.casefold())] or get_close_matches(name, names)
     return f"did you mean {', '.join(near[:3])}?" if near else otherwise or f"choose from {', '.join(names)}"
 

@@ -55,9 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["SBBF_KERNEL"] = kernel
     if kernel in ("spec", "numpy"):
         # These runs show what works without a compiler.
-        from sbbf_tool.parquet import chunk_index
+        from sbbf_tool.parquet import footer_structs
 
-        chunk_index.has_walker = False
+        footer_structs.has_walker = False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -119,9 +120,11 @@ def test_the_changelog_counts_the_rules():
     assert f"has {len(RULES)} [rules]" in (REPOSITORY / "CHANGELOG.md").read_text()
 
 
-def anchor_of(heading: str) -> str:
-    """Return the anchor that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+@cache
+def anchors_of(page: Path) -> list[str]:
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = HEADING.findall(BLOCK.sub("", page.read_text()))
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 @each("page", {name_of(page): page for page in PAGES})
@@ -131,4 +134,4 @@ def test_links_lead_somewhere(page):
         assert target.is_relative_to(REPOSITORY), link[0]
         assert target.exists(), link[0]
         if link["anchor"]:
-            assert link["anchor"] in map(anchor_of, HEADING.findall(BLOCK.sub("", target.read_text()))), link[0]
+            assert link["anchor"] in anchors_of(target), link[0]

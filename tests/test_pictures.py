@@ -86,7 +86,7 @@ def text_of(picture: str) -> list[str]:
 def test_a_picture_shows_what_the_command_prints(name, fixtures, tmp_path, monkeypatch, request):
     shutil.copytree(fixtures, tmp_path / "fixtures")
     monkeypatch.chdir(tmp_path)
-    output = run_on_terminal([*PICTURES[name], "--color", "always"], COLUMNS)
+    output = run_on_terminal(PICTURES[name], COLUMNS)
     assert output.code in (0, 1)
     picture = draw(f"sbbf {' '.join(PICTURES[name])}", output.out, name)
     assert text_of(picture) == [line.rstrip() for line in output.lines]

@@ -15,7 +15,7 @@ import pytest
 
 from support.environments import NotInstallableError, build_wheel, install_npm
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(600)]
 
 REPOSITORY = Path(__file__).parent.parent
 USER = Path(__file__).parent / "typing_user"
@@ -54,7 +54,6 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
         assert {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"} <= names
 
 
-@pytest.mark.heavy
 def test_the_package_states_its_version(wheel: Path, python: Path) -> None:
     program = "import sbbf_tool; print(sbbf_tool.__version__, '__version__' in dir(sbbf_tool))"
     done = subprocess.run([python, "-c", program], cwd=wheel.parent, capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.filter_answers import by_filter
@@ -51,6 +51,12 @@ class _QueryParser(Parser):
     comparisons = frozenset("=")
     prefixes = ("DATE", "TIME", "TIMESTAMP", "UUID", "DECIMAL")
     only_and = True
+
+    def fail(self, token: Token) -> NoReturn:
+        if token.text[:1] in ("<", ">", "!") or token.is_word("BETWEEN", "LIKE", "NOT"):
+            reason = "filters answer = and IN alone; of other conditions, min and max show which row groups are read"
+            raise UsageError(f"query {self.text!r} has {token.text}: {reason}")
+        super().fail(token)
 
     def _split(self) -> list[Token]:
         tokens = super()._split()

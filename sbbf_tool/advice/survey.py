@@ -17,13 +17,13 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.distinct import Distinct, containment
-from sbbf_tool.file.doubts import doubt_of_filter
+from sbbf_tool.file.filter_answers import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.arrow_schema import arrow_type
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.statistics import Bounds, bounds
 
 SAMPLED_FILES, SAMPLED_BOUNDS = 4, 512

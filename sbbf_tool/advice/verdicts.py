@@ -74,7 +74,7 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
         return NDV_UNKNOWN
     if totals.repetition is not None and lookup.row_groups_with_value >= EVERYWHERE * lookup.after_statistics:
         share = format_percent(lookup.row_groups_with_value / lookup.after_statistics)
-        return f"values repeat: a stored value occurs in {share} of the row groups that min and max leave"
+        return f"values repeat: a stored value is in {share} of the row groups that min and max leave"
     if totals.repetition is None and ndv < FEW_DISTINCT and totals.most_values > _MANY_EACH * ndv:
         return f"it has few distinct values ({ndv:,.0f}), so queries rarely look for an absent value"
     if cost[1] > totals.bytes:
@@ -105,7 +105,7 @@ def explain_rarity(totals: Totals) -> str | None:
         return f"values of {size:,} bytes on average, such as images and prose, are seldom queried by equality"
     kind = column.logical.kind if column.logical is not None else column.physical
     values = "decimal fractions" if kind == "DECIMAL" and column.logical and column.logical.scale else _RARELY_QUERIED_VALUES.get(kind)
-    return None if values is None else f"{values} are seldom queried by equality ({column.type_name})"
+    return None if values is None else f"{values} are seldom queried by equality"
 
 
 def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_queries: bool, is_left_out: bool = False) -> tuple[str, str]:
@@ -127,10 +127,10 @@ def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_qu
         return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every query reads the others"
     if totals.row_groups == 1:
         return ADD, "queries for values between min and max read its only row group; with a filter, those for absent values skip it"
-    remaining = f"min and max leave {format_number(lookup.after_statistics, exact=True)} of {totals.row_groups:,} row groups to read"
+    remaining = f"min and max leave {format_number(lookup.after_statistics, exact=True)} of {totals.row_groups:,} row groups"
     if totals.repetition is None:
         return ADD, remaining
-    return ADD, f"{remaining}, and a stored value occurs in {format_number(lookup.row_groups_with_value, exact=True)} of them"
+    return ADD, f"{remaining}; a value is in {format_number(lookup.row_groups_with_value, exact=True)}"
 
 
 def explain_useless_filters(totals: Totals) -> str | None:

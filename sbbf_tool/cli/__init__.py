@@ -15,7 +15,7 @@ from io import TextIOWrapper
 
 import click
 
-from sbbf_tool.cli.group import CommandEntry, CommandsByName, debug_option
+from sbbf_tool.cli.group import CommandEntry, CommandsByName
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.terminal import start_run, terminal
 from sbbf_tool.display import escape
@@ -99,7 +99,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     expose_value=False,
     is_eager=True,  # before --version, which it changes
     callback=_be_verbose,
-    help="Print what is being done, to standard error.",
+    help="Print what is being done, and where an error came from, to standard error.",
 )
 def cli() -> None:
     """Inspect, query, verify and add Bloom filters in existing Parquet files.
@@ -109,13 +109,10 @@ def cli() -> None:
     """
 
 
-cli.params.append(debug_option())
-
-
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of this process, and return its exit code.
 
-    Every error is one line on stderr; `--debug` adds the traceback.
+    Every error is one line on stderr; `--verbose` adds the traceback.
     """
     if "_SBBF_COMPLETE" in os.environ:
         from click.shell_completion import shell_complete
@@ -149,9 +146,8 @@ def run(args: list[str]) -> int:
         code = _run(args)
         output.flush()
         if output.error is not None and not output.has_broken_pipe:
-            code = _fail(
-                None, output.error, f"standard output: {(output.error.strerror or 'cannot be written').lower()}", WriteError.exit_code
-            )
+            reason = (output.error.strerror or "cannot be written").lower()
+            code = _fail(output.error, f"standard output: {reason}", WriteError.exit_code)
     return code
 
 
@@ -162,39 +158,38 @@ def _run(args: list[str]) -> int:
             result = cli.invoke(context)
             if result is None or type(result) is int:
                 return result or 0
-            return _fail(context, TypeError(result), f"internal error: a command ended with {result!r}; please report it", INTERNAL_ERROR)
+            return _fail(TypeError(result), f"internal error: a command ended with {result!r}; please report it", INTERNAL_ERROR)
     except click.exceptions.Exit as stop:
         if stop.exit_code in (0, UsageError.exit_code, BROKEN_PIPE):
             return stop.exit_code
-        return _fail(context, stop, f"internal error: click ended with {stop.exit_code}; please report it", INTERNAL_ERROR)
+        return _fail(stop, f"internal error: click ended with {stop.exit_code}; please report it", INTERNAL_ERROR)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except _Terminated:
         return TERMINATED
     except click.NoSuchOption as error:
-        where = error.ctx.command_path if error.ctx else "sbbf"
-        near = " or ".join(sorted(error.possibilities or ()))
-        message = f"unknown option {error.option_name!r}{f'; did you mean {near}?' if near else ''}"
-        return _fail(context, error, f"{message} (see {where} --help)", UsageError.exit_code)
+        from sbbf_tool.cli.spelling import describe_unknown_option
+
+        return _fail(error, describe_unknown_option(error), UsageError.exit_code)
     except click.ClickException as error:
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
         message = f"{_one_line(error.format_message())}{_sources(context)} (see {where} --help)"
-        return _fail(context, error, message, UsageError.exit_code)
+        return _fail(error, message, UsageError.exit_code)
     except SbbfError as error:
         sources = _sources(context, is_named_too=error.file is None) if isinstance(error, UsageError) else ""
-        return _fail(context, error, str(error) + sources, error.exit_code)
+        return _fail(error, str(error) + sources, error.exit_code)
     except FileNotFoundError as error:
         from sbbf_tool.storage.places import ensure_working_folder
 
         try:
             ensure_working_folder()
         except UnreadableError as reason:
-            return _fail(context, error, str(reason), reason.exit_code)
-        return _fail(context, error, describe_unexpected(error), INTERNAL_ERROR)
+            return _fail(error, str(reason), reason.exit_code)
+        return _fail(error, describe_unexpected(error), INTERNAL_ERROR)
     except BaseException as error:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         code = UsageError.exit_code if missing_extension(error) else INTERNAL_ERROR
-        return _fail(context, error, describe_unexpected(error), code)
+        return _fail(error, describe_unexpected(error), code)
 
 
 def _one_line(message: str) -> str:
@@ -216,8 +211,8 @@ def _sources(context: click.Context | None, *, is_named_too: bool = False) -> st
     return f" (set: {', '.join(sources)})" if sources else ""
 
 
-def _fail(context: click.Context | None, error: BaseException, message: str, exit_code: int) -> int:
-    if context is not None and context.find_root().meta.get("sbbf.debug"):
+def _fail(error: BaseException, message: str, exit_code: int) -> int:
+    if terminal().verbose:
         say_traceback(error)
     complain(f"sbbf: {message}")
     return exit_code

@@ -9,11 +9,11 @@ import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import ChangeOptions, force_option, keeps_state, over_changed_files
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, page_limit_option, strict_option
+from sbbf_tool.cli.files import page_limit_option, state_option, strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.options import WEAK_FILTERS, engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.progress import show_progress
@@ -33,9 +33,9 @@ _COLUMNS = (
     Heading("row group", COUNT),
     Heading("column", NAME),
     Heading("values", COUNT, 3),
-    Heading("ndv", ESTIMATE, 2),
+    Heading("ndv", ESTIMATE, 2, "estimated_ndv"),
     Heading("offset", COUNT, 4),
-    Heading("bitset", BYTES, 1),
+    Heading("bitset", BYTES, 1, "bitset_bytes"),
     Heading("fpp", RATE),
 )
 
@@ -44,7 +44,7 @@ _COLUMNS = (
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
 @click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")
 @engines_option
-@click.option("--fpp", type=RATIO, help=f"Target false-positive rate.  [default: {DEFAULT_FPP:g}]")
+@click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @click.option("--ndv", type=int, help="Size for this many distinct values per row group.")
 @click.option("--max-bytes", type=SIZE, help="Largest bitset per row group.  [default: 128MiB]")
 @click.option(
@@ -60,25 +60,18 @@ _COLUMNS = (
 @click.option(
     "--also-new-files", is_flag=True, help="Of a table: let its writers add filters to new files. That sets properties of the table."
 )
-@strict_option
-@force_option
-@page_limit_option
-@over_changed_files
-@keeps_state
+@over_changed_files(strict_option, page_limit_option, state_option, risks=(WEAK_FILTERS,))
 def command(
-    change: ChangeOptions,
+    files: ChangedFiles,
     columns: tuple[str, ...],
     use_advice: bool,
     engines: tuple[str, ...],
-    fpp: float | None,
+    fpp: float,
     ndv: int | None,
     max_bytes: int | None,
     rebuild: Rebuild | None,
     append: bool,
     also_new_files: bool,
-    force: bool,
-    strict: bool,
-    max_page_bytes: int | None,
 ) -> int:
     """Add Bloom filters to columns of existing files; no data page is touched.
 
@@ -90,43 +83,39 @@ def command(
     filter is sized from the values, and queried for every value before the new file replaces the old one. Column chunks that have a filter
     are skipped and counted, so that a second run continues where the first one stopped.
     """
-    from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.add_filter import AddFilter
     from sbbf_tool.writers.iceberg import build_properties, record_properties
 
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
-    change.ensure_target()
-    if append and change.files.table is not None:
+    files.ensure_target()
+    table = files.table
+    if append and table is not None:
         raise click.UsageError("--append does not apply to a table: its commit replaces files by copies")
-    if also_new_files and change.files.table is None:
+    if also_new_files and table is None:
         raise click.UsageError("--also-new-files is for a table")
-    strict = change.files.is_strict(strict)
     if use_advice:
-        advice = _advise(change.files, DEFAULT_FPP if fpp is None else fpp, engines, max_page_bytes)
+        advice = _advise(files, fpp, engines)
         if advice is None:
             render.warn("no column deserves a filter that it does not have; sbbf advise reports the reasons")
             return 0
-        columns, rebuild, strict = advice.columns, rebuild or ("all" if advice.rebuild else None), strict and change.files.file is not None
-    spec = FilterSpec(columns, DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes)
-    edit = change.edit(append=append, force=force, limit=PageLimit(max_page_bytes, change.files.jobs))
-    table = change.files.table if also_new_files else None
-    # The limit in bytes of a table is for all its columns.
-    declared = {} if table is None else build_properties([replace(spec, max_bytes=None)], table.name_for_property)
-    properties = {} if table is None else record_properties(table.properties, declared)
-    work = Work(AddFilter(spec, rebuild, engines), edit=edit, strict=strict)
-    return change.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
+        columns, rebuild, files.strict = advice.columns, rebuild or ("all" if advice.rebuild else None), False
+    spec = FilterSpec(columns, fpp, ndv, max_bytes)
+    properties: Mapping[str, str | None] = {}
+    if table is not None and also_new_files:
+        # The limit in bytes of a table is for all its columns.
+        properties = record_properties(table.properties, build_properties([replace(spec, max_bytes=None)], table.name_for_property))
+    work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))
+    return files.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 
 
-def _advise(files: Files, fpp: float, engines: tuple[str, ...], max_page_bytes: int | None) -> Fix | None:
+def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | None:
     """Return the change that adds the filters for the columns that deserve one; None if no column does."""
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.advise import Advise
 
     with show_progress("counting distinct values"):
-        report = files.combine(Work(Advise(fpp=fpp, engine_names=engines), keys=files.keys, max_page_bytes=max_page_bytes))
+        report = files.combine(files.work(Advise(fpp=fpp, engine_names=engines)))
     for column in report.columns if report.fix is not None else ():
         if column.verdict == "add":
             render.note(f"{column.column}: {column.reason}")
@@ -134,64 +123,59 @@ def _advise(files: Files, fpp: float, engines: tuple[str, ...], max_page_bytes: 
     return fix
 
 
-_KINDS = {"weaker": "column_chunks_weaker", "too large": "column_chunks_too_large", "broken": "column_chunks_broken"}
-"""The sums of existing filters that do not satisfy the request, by what they are."""
+_SUMS = {
+    "column_chunks_skipped": "skipped",
+    "column_chunks_without_values": "without_values",
+    "column_chunks_weaker": "weaker",
+    "column_chunks_too_large": "too_large",
+    "column_chunks_broken": "broken",
+    "column_chunks_not_cross_checked": "not_cross_checked",
+}
+"""The fields of a report, by the name of their sum in the summary document."""
+_KINDS = ("weaker", "too_large", "broken")
+"""What existing filters are that do not satisfy the request."""
 
 
 class _AddView(View["AddReport"]):
     schema = "add-filter"
     skipped = "had every filter"
-    sums = (
-        "filters",
-        "bytes_added",
-        "column_chunks_skipped",
-        "column_chunks_without_values",
-        *_KINDS.values(),
-        "column_chunks_not_cross_checked",
-    )
+    sums = ("filters", "bytes_added", *_SUMS)
     not_undone = "no command restores the filters and footers that the change replaced"
     _done = "added,"
     _old_bytes = 0
+    _example: tuple[str, ...] = ()
+    """A file with a new filter, and its column."""
 
     def __init__(self) -> None:
         super().__init__()
         self._harms: set[str] = set()
 
     def add(self, report: AddReport, row: Row[object]) -> int:
-        self.total.update(filters=len(report.filters) + report.planned_filters)
+        self.total.update(_count(report), filters=len(report.filters) + report.planned_filters)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes)
         self._old_bytes += report.old_bytes
         for harm in set(report.harms) - self._harms if terminal().quiet else ():
             complain(f"sbbf: warning: {harm}")  # `--quiet` does not hide that an engine loses rows
         self._harms |= set(report.harms)
-        self.total.update(column_chunks_skipped=report.skipped, column_chunks_not_cross_checked=report.not_cross_checked)
-        self.total.update(column_chunks_without_values=report.without_values)
-        self.total.update(_count_kinds(report))
         self._done = "would be added, at most" if report.dry_run else "added,"
+        if report.filters and self.commits is None:
+            self._example = self._example or (report.output, report.filters[0].column)
         return 0
 
     def show(self, page: Page, report: AddReport) -> None:
-        if not (report.filters or report.planned_filters):
-            done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
-            reason = "all its column chunks have filters" if report.skipped else "it has no row groups"
-            reason = reason if report.skipped or not report.without_values else "none of its column chunks has a value"
-            page.say(f"{report.file}: nothing to add, {reason}; {done}")
-            _say_kinds(page, _count_kinds(report))
+        if report.filters or report.planned_filters:
+            page.table(_COLUMNS, report.filters)
+            self.show_line(page, report)
+            _say_counts(page, _count(report))
             return
-        page.table(
-            _COLUMNS,
-            [(row.row_group, row.column, row.values, row.estimated_ndv, row.offset, row.bitset_bytes, row.fpp) for row in report.filters],
-        )
-        self._say(page, report)
-        _say_without_values(page, report.without_values)
-        _say_kinds(page, _count_kinds(report))
-        say_not_cross_checked(page, report.not_cross_checked)
+        done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
+        reason = "none of its column chunks has a value" if report.without_values else "it has no row groups"
+        page.say(f"{report.file}: nothing to add, {'all its column chunks have filters' if report.skipped else reason}; {done}")
+        _say_kinds(page, _count(report))
 
     def show_line(self, page: Page, report: AddReport) -> None:
-        if report.filters or report.planned_filters:
-            self._say(page, report)
-
-    def _say(self, page: Page, report: AddReport) -> None:
+        if not (report.filters or report.planned_filters):
+            return
         skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
         if report.dry_run:
             filters, size = format_count(report.planned_filters, "filter"), page.bytes(report.planned_bytes)
@@ -209,25 +193,35 @@ class _AddView(View["AddReport"]):
             page.say(f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them")
 
     def show_end(self, page: Page, files: str) -> None:
-        _say_without_values(page, self.total["column_chunks_without_values"])
-        _say_kinds(page, self.total)
-        say_not_cross_checked(page, self.total["column_chunks_not_cross_checked"])
+        _say_counts(page, self.total)
         size = page.bytes(self.total["bytes_added"])
         share = f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})" if self.total["bytes_added"] > 0 else ""
         page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {size}{share}")
 
+    def show_undo(self, page: Page) -> None:
+        super().show_undo(page)
+        if self._example:
+            page.next(("sbbf", "explain", *self._example, "VALUE"), "see which engines use the filters")
 
-def _say_without_values(page: Page, count: int) -> None:
+
+def _count(report: AddReport) -> dict[str, int]:
+    return {name: getattr(report, field) for name, field in _SUMS.items()}
+
+
+def _say_counts(page: Page, counts: Mapping[str, int]) -> None:
+    """Print for how many column chunks nothing is added, and how many values pyarrow did not decode too."""
+    say_without_values(page, counts["column_chunks_without_values"])
+    _say_kinds(page, counts)
+    say_not_cross_checked(page, counts["column_chunks_not_cross_checked"])
+
+
+def say_without_values(page: Page, count: int) -> None:
     if count:
         page.say(f"{format_count(count, 'column chunk')} without values {'needs' if count == 1 else 'need'} no filter")
 
 
-def _count_kinds(report: AddReport) -> dict[str, int]:
-    return dict(zip(_KINDS.values(), (report.weaker, report.too_large, report.broken), strict=True))
-
-
 def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
     """Print how many existing filters do not satisfy the request."""
-    kinds = [f"{counts[name]:,} {word}" for word, name in _KINDS.items() if counts[name]]
+    kinds = [f"{counts[f'column_chunks_{word}']:,} {word.replace('_', ' ')}" for word in _KINDS if counts[f"column_chunks_{word}"]]
     if kinds:
         page.say(f"existing filters: {', '.join(kinds)}; --rebuild weak rebuilds them")

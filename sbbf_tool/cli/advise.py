@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from sbbf_tool.bloom import DEFAULT_FPP
-from sbbf_tool.cli.advice import ensure_text, read_queries, show_report
+from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import engines_option
-from sbbf_tool.cli.output import limit_complaints
+from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.resize import MOST_SIZES, SIZES
 from sbbf_tool.cli.sizes import RATIO
+from sbbf_tool.cli.spelling import command_of
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.cli.values import read_queries
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named
+from sbbf_tool.numbers import format_count, format_number, format_percent
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.advise import AdviceReport
+    from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice
 
 WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars", "iceberg", "trino", *named("writers"), "sbbf")
 
@@ -30,37 +38,24 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
     "queries",
     multiple=True,
     metavar="QUERY",
-    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
-)
-@click.option(
-    "--queries", "queries_file", type=click.Path(), help="Read expected queries from this file, one per line. -- begins a comment."
+    help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). @FILE has one a line; -- begins a comment.",
 )
 @click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
 @engines_option
 @click.option(
-    "--all-types",
-    is_flag=True,
-    help="Also recommend columns of any type. Some are seldom queried by equality, such as floating-point measures.",
-)
-@click.option(
-    "--emit",
+    "--writer",
+    "emit",
     type=click.Choice(WRITERS),
     metavar="WRITER",
     help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
 )
-@page_limit_option
-@output_options()
-@over_files()
+@over_files("PATH...", page_limit_option)
 def command(
     files: Files,
     queries: tuple[str, ...],
-    queries_file: str | None,
     fpp: float,
     engines: tuple[str, ...],
-    all_types: bool,
     emit: str | None,
-    max_page_bytes: int | None,
-    outputs: Outputs,
 ) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
@@ -70,17 +65,137 @@ def command(
 
     The advice covers all files together. The command reads the footers, filters and dictionaries of all files, and the data of a few row
     groups. If queries are given, only columns that they use are recommended. Without queries, floating-point measures, decimal fractions,
-    points in time and documents are left out unless --all-types is given.
+    points in time and documents are left out unless --all is given.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.advise import Advise
 
-    if emit is not None:
-        ensure_text(outputs)
-    verb = Advise([*queries, *read_queries(queries_file)], fpp, engines, all_types, emit)
+    outputs = files.outputs
+    form = outputs.format if outputs.report is None else outputs.report_format
+    if emit is not None and form in ("csv", "parquet"):
+        raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
+    verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
     with limit_complaints(files.most_files):
         with show_progress("counting distinct values"):
-            report: AdviceReport = files.combine(Work(verb, keys=files.keys, max_page_bytes=max_page_bytes))
+            report: AdviceReport = files.combine(files.work(verb))
         if not report.files and files.where is not None:
             raise UnreadableError(NO_PARTITION)
-        return show_report(report, files.where, outputs)
+        document = render.document("advise", report)
+        command: tuple[str, ...] = ()
+        if report.fix is not None:
+            command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
+            document["fix"]["command"] = command
+        outputs.print(
+            "advise",
+            report,
+            partial(_show, command=command, refusal=None if files.table is None else files.table.why_unchangeable),
+            document,
+        )
+        for reason in report.unreadable:
+            complain(f"sbbf: {reason}")
+    stop_if_unread()
+    return report.exit_code
+
+
+def _bytes_of(column: ColumnAdvice) -> int | None:
+    """Return the size of the existing filters of a column that keeps them, else that of new ones."""
+    return column.filter_bytes if column.verdict == "keep" else column.cost_bytes
+
+
+def _share_of(column: ColumnAdvice) -> float | None:
+    num_bytes = _bytes_of(column)
+    return num_bytes / column.bytes if num_bytes is not None and column.bytes else None
+
+
+_COLUMNS = (
+    Heading("column", NAME),
+    Heading("type", WORD, 5),
+    Heading("verdict", WORD),
+    Heading("ndv", ESTIMATE, 3, lambda each: f"{each.ndv:,.0f}" if each.ndv is not None and each.ndv_is_exact else each.ndv),
+    Heading("remaining", WORD, 4, lambda each: f"{format_number(each.after_statistics, exact=True)} of {each.row_groups:,}"),
+    Heading("with value", ESTIMATE, 6, "row_groups_with_value"),
+    Heading("bitset", BYTES, 2, lambda each: None if each.verdict == "keep" else each.bitset_bytes),
+    Heading("all filters", BYTES, of=_bytes_of),
+    Heading("of data", RATE, 1, _share_of),
+    Heading("skipped if absent", BYTES),
+    Heading("if present", BYTES, 1, "skipped_if_present"),
+)
+_QUERIES = (
+    Heading("query", NAME),
+    Heading("row groups", COUNT),
+    Heading("after min and max", COUNT, 2, "after_statistics"),
+    Heading("after dictionaries", COUNT, 3, "after_dictionary"),
+    Heading("after filters", COUNT, 1),
+    Heading("after advised filters", ESTIMATE, of="after_advice"),
+)
+
+
+def _show(page: Page, report: AdviceReport, command: tuple[str, ...], refusal: Exception | None) -> None:
+    """Print the report, and the command that adds the filters, which is empty if none is advised, or why it would be refused."""
+    if report.emit is not None:
+        page.code(report.emit.text)
+        return
+    files = f"{report.paths[0]}" if report.files == 1 else format_count(report.files, "file")
+    size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
+    page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
+    page.say_all(_total(page, report))
+    page.table(_COLUMNS, report.columns, most_rows=MOST_SIZES, matters=lambda column: column.verdict == "add")
+    page.say_all(_reasons(page, report))
+    page.table(_QUERIES, report.queries)
+    _show_sizes(page, report)
+    if command and refusal:
+        page.say(f"no command adds them: {refusal}")
+    elif command:
+        page.command(command, "next: " if page.is_terminal else "")
+    else:
+        page.say("no filter to add")
+
+
+def _total(page: Page, report: AdviceReport) -> Iterator[str]:
+    """Yield what all advised filters take, and what a lookup reads then in the column that gains the most; nothing without any."""
+    added = [column for column in report.columns if column.verdict == "add"]
+    for best in sorted(added, key=lambda column: column.skipped_if_absent)[-1:]:
+        num_bytes = sum(column.cost_bytes or 0 for column in added)
+        before = best.after_statistics / best.row_groups
+        after = before - best.skipped_if_absent / best.row_group_bytes if best.row_group_bytes else before
+        yield (
+            f"{page.bytes(num_bytes)} of new filters, +{format_percent(num_bytes / report.bytes)}; a lookup of an absent {best.column} "
+            f"then reads {format_percent(max(0.0, after))} of its row groups instead of {format_percent(before)}"
+        )
+
+
+def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
+    """Yield the reason for the advice on each column, and its cautions; columns with the same reason share a line."""
+    columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    sources = dict.fromkeys(f" [distinct values: {column.ndv_source}]" for column in report.columns if column.ndv_source)
+    for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
+        source = f" [distinct values: {column.ndv_source}]" if column.ndv_source and len(sources) > 1 else ""
+        columns.setdefault((f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []).append(column.column)
+    for (reason, cautions), names in columns.items():
+        joined_names = page.join_names(names)
+        yield f"{joined_names}: {reason}"
+        for caution in cautions:
+            yield f"note: {'columns' if len(names) > 1 else 'column'} {joined_names}: {caution}"
+    if len(sources) == 1:
+        yield next(iter(sources))[2:-1]
+    if any(column.verdict == "left out" for column in report.columns):
+        yield "--all includes the columns that are left out"
+
+
+_USELESS = 0.5
+"""Mean false-positive rate above which no smaller size is shown."""
+
+
+def _show_sizes(page: Page, report: AdviceReport) -> None:
+    """Print what existing filters would take at every half of their size and at the target, if any is larger than the target needs."""
+    larger = [column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target]
+    rows = [
+        (column.column, f"1/{1 << size.halvings}" if size.halvings else "as it is", size.bytes, size.mean_fpp, size.worst_fpp)
+        for column in larger
+        for before, size in zip([None, *column.sizes], column.sizes, strict=False)
+        if before is None or before.mean_fpp <= _USELESS
+    ]
+    page.table(SIZES, rows, most_rows=MOST_SIZES)
+    if larger:
+        present, at_target = (sum(sizes) for sizes in zip(*((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True))
+        folded = f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they would take {page.bytes(at_target)}"
+        page.say(f"the bitsets of these filters take {page.bytes(present)}; {folded}")

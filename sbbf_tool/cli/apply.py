@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli.changes import change_options, keeps_state
+from sbbf_tool.cli.add_filter import say_without_values
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import over_files, page_limit_option
-from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.files import Files, page_limit_option, state_option
+from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.report import report_files
@@ -19,9 +23,14 @@ from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
+from sbbf_tool.running.table import Change
+from sbbf_tool.storage.globs import matches_any
+from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.files import Files
+    from sbbf_tool.running.declared_files import DeclaredFiles
+    from sbbf_tool.running.table import Commits
+    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.apply import ApplyReport, DeclaredColumn
 
 _KINDS = {"missing": "missing", "weaker": "weaker", "too large": "too_large", "broken": "broken", "undeclared": "undeclared"}
@@ -31,30 +40,20 @@ _COLUMNS = (
     Heading("satisfied", COUNT, 1),
     *(Heading(word, COUNT) for word in _KINDS),
     Heading("limited", COUNT, 2),
+    Heading("built", COUNT),
+    Heading("removed", COUNT),
     Heading("filters", BYTES, 2),
     Heading("to build, at most", BYTES, 2),
 )
-_COUNTS = ("satisfied", *_KINDS.values(), "limited", "bytes", "estimated_bytes")
+_COUNTS = ("satisfied", *_KINDS.values(), "limited")
+_BYTES = ("bytes", "estimated_bytes")
 
 
 @click.command(cls=Command)
 @click.option("--remove-undeclared", is_flag=True, help="Also remove filters that are not declared.")
-@page_limit_option
-@change_options
-@output_options()
-@over_files("[PATH]...")
-@keeps_state
-def command(
-    files: Files,
-    outputs: Outputs,
-    in_place: bool,
-    allow_table_files: bool,
-    dry_run: bool,
-    files_per_commit: int | None,
-    commit: str | None,
-    remove_undeclared: bool,
-    max_page_bytes: int | None,
-) -> int:
+@engines_option
+@over_changed_files(page_limit_option, state_option, metavar="[PATH]...", has_output=False)
+def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ...]) -> int:
     """Compare files with the filters that [[filters]] in sbbf.toml declares; with --in-place, make it so.
 
     \b
@@ -65,10 +64,6 @@ def command(
     weaker or larger than declared, or broken are built, so that a second run finds nothing to do. Filters that are not declared are counted
     and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
     """
-    from sbbf_tool.cli.declared_run import DeclaredRun
-    from sbbf_tool.cli.undo import Undo
-    from sbbf_tool.editing.edit import Edit
-    from sbbf_tool.file.page_limit import PageLimit
     from sbbf_tool.file.partitions import parse_predicate
     from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
     from sbbf_tool.running.work import Work
@@ -76,44 +71,52 @@ def command(
 
     declarations = declare_filters(used_config(click.get_current_context()))
     where = None if files.where is None else parse_predicate(files.where)
-    names = files.names if files.arguments or files.is_listed else ()
-    parts = select_declared_files(declarations, names, where, as_files=files.as_files)
-    changes = in_place and not dry_run
-    limit = PageLimit(max_page_bytes, files.jobs)
-    edit = Edit(in_place=in_place, dry_run=not changes, allow_table_files=allow_table_files, keys=files.keys, limit=limit)
-    work = {part: Work(Apply(part.declarations, remove_undeclared), edit=edit) for part in parts}
-    view = _ApplyView(changes, remove_undeclared, files.jobs or os.cpu_count() or 1)
-    is_complete = files.where is None and not (files.arguments or files.is_listed)
-    paths = paths_of_files(parts) if is_complete else ()
-    run = DeclaredRun(files, work, changes=changes, files_per_commit=files_per_commit, conditional_put=commit is not None, paths=paths)
+    is_given = bool(files.arguments) or files.is_listed
+    parts = select_declared_files(declarations, files.names if is_given else (), where, as_files=files.as_files)
+    state = files.state
+    files.dry_run |= not files.in_place
+    work = {part: Work(Apply(part.declarations, remove_undeclared, engines), edit=files.edit()) for part in parts}
+    paths = [] if is_given or where is not None else list(paths_of_files(parts))
+    run = _DeclaredRun(files, work, paths)
+    run.state = state
+    view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
     view.commits = run.commits
-    if changes and run.commits is None:
-        options = ["--allow-table-files"] if allow_table_files else []
-        view.undo = Undo(files.arguments, options, view.not_undone, files.keys_path)
+    if run.commits is None:
+        has_where = any(declaration.where is not None for part in parts for declaration in part.declarations)
+        globs = [path if is_url(path) else os.path.relpath(os.path.join(folder, path)) for path, folder in paths]
+        view.undo = files.undo(view.not_undone, () if has_where else globs)
     names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
-    return report_files(run, work[parts[0]], view, outputs, names)
+    return report_files(run, work[parts[0]], view, names)
 
 
 class _ApplyView(View["ApplyReport"]):
     schema = "apply"
     skipped = "as declared"
-    not_undone = "no command restores filters by sbbf that were replaced; sbbf remove-filter --ours removes all filters by sbbf"
-    sums = (*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared")
+    not_undone = "no command restores what sbbf had added before; sbbf remove-filter --ours gives the bytes from before its first change"
+    sums = (
+        *(*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared"),
+        "column_chunks_without_values",
+    )
 
     def __init__(self, changes: bool, removes: bool, workers: int) -> None:
         super().__init__()
         self.done = "done" if changes else "not as declared"
         self._changes, self._removes, self._workers = changes, removes, workers
-        self._columns: dict[str, Counter[str]] = {}
+        self._columns: dict[str, Counter[str]] = defaultdict(Counter)
+        """What is shown of each column: its filters now, after the change if there was one."""
         self._seconds = 0.0
 
     def add(self, report: ApplyReport, row: Row[object]) -> int:
         for column in report.columns:
-            counts = Counter({name: getattr(column, name) for name in _COUNTS})
-            self._columns.setdefault(column.column, Counter()).update(counts)
-            self.total.update({name: count for name, count in counts.items() if name in self.sums})
+            self.total.update({name: getattr(column, name) for name in (*_COUNTS, *_BYTES) if name in self.sums})
+        for column in report.repeat().columns if self._changes else report.columns:
+            self._columns[column.column].update({name: getattr(column, name) for name in (*_COUNTS, *_BYTES)})
+        for word, filters in (("built", report.filters), ("removed", report.removals)):
+            for each in filters:
+                self._columns[each.column][word] += 1
         self._seconds += report.estimated_seconds
         self.total.update(filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes)
+        self.total.update(column_chunks_without_values=report.without_values)
         self.total.update(bytes_added=report.new_bytes - report.old_bytes, files_not_as_declared=not report.holds)
         return int(not report.holds)
 
@@ -124,27 +127,28 @@ class _ApplyView(View["ApplyReport"]):
             raise no_declared_file()
         return max(codes)
 
-    def show(self, page: Page, report: ApplyReport) -> None:
-        self.show_line(page, report)
-
     def show_line(self, page: Page, report: ApplyReport) -> None:
         parts = [text for column in report.columns if (text := _describe(column, removes=self._removes))]
         if not parts:
             return
         change = ""
         if self._changes:
-            removals = f" and removed {len(report.removals):,}" if report.removals else ""
-            change = f": built {format_count(len(report.filters), 'filter')}{removals}"
+            parts_done = (("built", report.filters), ("removed", report.removals))
+            change = f": {' and '.join(f'{word} {len(each):,}' for word, each in parts_done if each) or 'unchanged'}, before"
         page.say(f"{report.output}{change}: {'; '.join(parts)}")
 
     def show_end(self, page: Page, files: str) -> None:
+        keys = (*_COUNTS, "built", "removed", *_BYTES)
         if page.has_headings or self._columns:
-            page.table(_COLUMNS, [(name, *(counts[key] or None for key in _COUNTS)) for name, counts in sorted(self._columns.items())])
+            page.table(_COLUMNS, [(name, *(counts[key] or None for key in keys)) for name, counts in sorted(self._columns.items())])
+        say_without_values(page, self.total["column_chunks_without_values"])
         if self.total["undeclared"] and not self._removes:
             page.say(f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them")
         if self._changes:
             removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
             page.say(f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, {page.bytes(self.total['bytes_added'])}")
+        elif self._seconds and not self.total["estimated_bytes"]:
+            page.say(f"{files}; --in-place removes {format_count(self.total['undeclared'], 'filter')}")
         elif self._seconds:
             cost = f"at most {page.bytes(self.total['estimated_bytes'])} of filters from {page.bytes(self.total['data_bytes'])} of data"
             page.say(f"{files}; --in-place builds {cost}, in {_format_seconds(self._seconds / self._workers)}")
@@ -172,3 +176,43 @@ def _format_seconds(seconds: float) -> str:
     if seconds < 100:
         return f"about {seconds:.0f} s"
     return f"about {seconds / 60:,.0f} min" if seconds < 6000 else f"about {seconds / 3600:,.1f} h"
+
+
+class _DeclaredRun(Files):
+    """Files and tables with their work; the interface is that of the files of any command."""
+
+    def __init__(self, files: ChangedFiles, work: Mapping[DeclaredFiles, Work[Any]], paths: Iterable[tuple[str, str]] = ()) -> None:
+        """Take the work on each part, and the declared paths, which should each match a file, with the folders that they start from."""
+        super().__init__(keys=files.keys, jobs=files.jobs, spark=files.spark, outputs=files.outputs)
+        self.state = files.state
+        self._unmatched = list(paths)
+        """Declared paths that no file has matched so far, with their folders."""
+        self._work = {files.of_selection(part.selection): own for part, own in work.items()}
+        self.commits: Commits | None = None
+        """The commits of all tables, if the command changes tables."""
+        for part in self._work:
+            if (table := part.selection.table) is not None:
+                change = files.begin_change(table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True)
+                if not files.dry_run:
+                    change.show_cost(part.selection, None, None)
+                part.table_change = change
+        changes = [part.table_change for part in self._work if part.table_change is not None]
+        if changes and not files.dry_run:
+            self.commits = changes[0].outcome(changes[1:])
+
+    @property
+    def file(self) -> None:
+        """No file: the output is about all declared files together."""
+
+    @property
+    def roots(self) -> list[str]:
+        return [root for part in self._work for root in part.roots]
+
+    def rows(self, work: Work[Any]) -> Generator[Row[Any], None, None]:
+        """Yield the row of each file, from its own work."""
+        for part, own in self._work.items():
+            for row in part.rows(own):
+                self._unmatched = [(path, folder) for path, folder in self._unmatched if not matches_any((path,), folder, row.path)]
+                yield row
+        for path, _ in self._unmatched:
+            complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")

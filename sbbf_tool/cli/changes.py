@@ -2,89 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial, wraps
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files
-from sbbf_tool.cli.formats import Outputs, View, output_options
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import CONDITIONAL_PUT, TABLE_FILES, WEAK_FILTERS, PureSetting, allow_option
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
+from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.errors import UsageError
+from sbbf_tool.hints import Fix
+from sbbf_tool.reports.rows import OK, REFUSED, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.hints import Rebuild
+    from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.rules.filter_spec import FilterSpec
-    from sbbf_tool.running.state import State
-    from sbbf_tool.running.table import Table
+    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.table import Change, Table, TableChange
     from sbbf_tool.running.work import Work
 
 
-_output_option = click.option("-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. For one PATH.")
 _OPTIONS = (
     click.option("--in-place", is_flag=True, help="Replace each file. That is one step, after the new file has been verified."),
-    click.option("--allow-table-files", is_flag=True, help="Also change files that belong to tables."),
     click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
-    click.option("--files-per-commit", type=click.IntRange(min=1), metavar="N", help="Commit every N files.  [default: once]"),
     click.option(
-        "--commit",
-        type=click.Choice(("conditional-put",)),
-        help="With a log on S3: confirm that all writers create versions by conditional requests.",
+        "--files-per-commit",
+        cls=PureSetting,
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Of a table: commit every N files.  [default: once]",
     ),
 )
-change_options = partial(add_options, options=_OPTIONS)
-"""Add the options of every command that changes many files: how, and what is allowed."""
-force_option = click.option(
-    "--force",
-    is_flag=True,
-    help="Also write filters that exclude too little. Their false-positive rate is above 50 % and above ten times the target.",
+_output_option = click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay.",
 )
+_ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
 
-@dataclass(frozen=True)
-class ChangeOptions:
-    """How to change files, as stated on the command line."""
+@dataclass(eq=False)
+class ChangedFiles(Files):
+    """Files that a command changes: where the results go, and what is allowed."""
 
-    files: Files
-    output: str | None
-    in_place: bool
-    allow_table_files: bool
-    dry_run: bool
-    outputs: Outputs
+    output: str | None = None
+    in_place: bool = False
     files_per_commit: int | None = None
-    conditional_put: bool = False
+    allow: frozenset[str] = frozenset()
+    """The risks that the command line accepts."""
 
-    def edit(self, **options: Any) -> Edit:
-        """Return how each file is changed, with further fields of `Edit`."""
+    def edit(self, *, append: bool = False) -> Edit:
+        """Return how each file is changed."""
         from sbbf_tool.editing.edit import Edit
+        from sbbf_tool.file.page_limit import PageLimit
+        from sbbf_tool.running.discover import folders_of
 
-        return Edit(
-            self.output, self.in_place, dry_run=self.dry_run, allow_table_files=self.allow_table_files, keys=self.files.keys, **options
-        )
-
-    def _options_of_files(self) -> list[str]:
-        """Return the options by which another command changes the same files."""
-        options = ["--allow-table-files"] if self.allow_table_files else []
-        if self.files.names_from is not None:
-            options += ["--files-from", self.files.names_from]
-        return options if self.files.where is None else [*options, "--where", self.files.where]
+        options = {"allow_table_files": TABLE_FILES in self.allow, "force": WEAK_FILTERS in self.allow, "keys": self.keys, "append": append}
+        # Files of a list keep the names that they have below the working folder.
+        options["roots"] = folders_of((".",) if self.is_listed else self.arguments) if self.output is not None else ()
+        return Edit(self.output, self.in_place, dry_run=self.dry_run, limit=PageLimit(self.max_page_bytes, self.jobs), **options)
 
     def ensure_target(self) -> None:
         """Raise a usage error, before any file is read, unless exactly one option states where the results go."""
         from sbbf_tool.editing.targets import ensure_one_way
 
-        if self.files.table is not None:
+        if self.state_path is not None and self.output is not None:
+            raise click.UsageError("--state is for files that are changed in place: leave out --output")
+        if self.table is not None:
             if self.output is not None or not (self.in_place or self.dry_run):
                 raise UsageError("a table changes in one commit", hint="change it in place")
             return
         ensure_one_way(self.output, self.in_place, self.dry_run)
-        if self.output is not None and self.files.file is None:
-            raise click.UsageError("--output is for one file; change many with --in-place")
+        if self.output is None or self.output.endswith("/"):
+            if self.output is not None and self.spark is not None:
+                raise click.UsageError("--output is for this machine: with --on spark, change files with --in-place")
+        elif os.path.isdir(self.output):
+            raise click.UsageError(f"{self.output} is a folder: write {self.output}/")
+        elif self.file is None:
+            raise click.UsageError(f"--output names one file: give a folder for many, {self.output}/, or change them with --in-place")
+
+    def begin_change(self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool) -> TableChange:
+        """Begin the change of a table."""
+        if not self.dry_run:
+            table.ensure_changeable(conditional_put=CONDITIONAL_PUT in self.allow)
+        return table.begin(
+            change,
+            selection.where,
+            files_per_commit=self.files_per_commit,
+            conditional_put=CONDITIONAL_PUT in self.allow,
+            dry_run=self.dry_run,
+            keys=self.keys,
+            may_lack_columns=may_lack_columns,
+            on_cluster=self.spark is not None,
+        )
+
+    def undo(self, reason: str, paths: Sequence[str] = ()) -> Undo | None:
+        """Return how to undo what is done in place; `reason` is why some changes have no undo, `paths` mean the files without PATHs."""
+        if not self.in_place or self.dry_run:
+            return None
+        options = list(_ALLOW_TABLE_FILES) if TABLE_FILES in self.allow else []
+        options += [] if self.files_from is None else ["--files-from", self.files_from]
+        options += [] if self.where is None else ["--where", self.where]
+        return Undo(self.arguments or paths, options, reason, self.keys_path)
 
     def report(
         self,
@@ -103,96 +130,91 @@ class ChangeOptions:
         filters. `may_lack_columns` is whether no file need have these columns.
         """
         self.ensure_target()
-        names = () if may_lack_columns else columns
-        if self.files.table is not None:
-            self._begin_table_change(self.files.table, work, view, columns, spec, rebuild, properties or {}, may_lack_columns)
-            return report_files(self.files, work, view, self.outputs, names)
-        if self.in_place and not self.dry_run:
-            from sbbf_tool.cli.undo import Undo
+        if self.table is None:
+            view.undo = self.undo(view.not_undone)
+        else:
+            from sbbf_tool.running.table import Change
 
-            view.undo = Undo(self.files.arguments, self._options_of_files(), view.not_undone, self.files.keys_path)
-        return report_files(self.files, work, view, self.outputs, names)
-
-    def _begin_table_change(
-        self,
-        table: Table,
-        work: Work[Any],
-        view: View[Any],
-        columns: tuple[str, ...],
-        spec: FilterSpec | None,
-        rebuild: Rebuild | None,
-        properties: Mapping[str, str | None],
-        may_lack_columns: bool,
-    ) -> None:
-        """Prepare the change of a table, and print what it costs."""
-        from sbbf_tool.running.table import Change
-
-        selection = self.files.selection
-        change = table.begin(
-            Change(f"{work.verb.operation} BLOOM FILTERS", columns, properties),
-            selection.where,
-            files_per_commit=self.files_per_commit,
-            conditional_put=self.conditional_put,
-            dry_run=self.dry_run,
-            keys=self.files.keys,
-            may_lack_columns=may_lack_columns,
-            on_cluster=self.files.spark is not None,
-        )
-        table.ensure_changeable(conditional_put=self.conditional_put)
-        change.ensure_columns(selection)
-        if not self.dry_run:
-            view.commits = change.outcome(has_undo=view.schema == "add-filter")
-        change.show_cost(selection, spec, rebuild)
-        self.files.table_change = change
+            change = Change(f"{work.verb.operation} BLOOM FILTERS", columns, properties or {})
+            self.table_change = self.begin_change(self.table, change, self.selection, may_lack_columns=may_lack_columns)
+            self.table.ensure_changeable(conditional_put=CONDITIONAL_PUT in self.allow)
+            self.table_change.ensure_columns(self.selection)
+            if not self.dry_run:
+                view.commits = self.table_change.outcome(has_undo=view.schema == "add-filter")
+            self.table_change.show_cost(self.selection, spec, rebuild)
+        return report_files(self, work, view, () if may_lack_columns else columns)
 
 
-def over_changed_files(function: Callable[..., int]) -> Callable[..., int]:
-    """Turn `function(change, ...)` into a command that changes files, with the options for files and for changes."""
-
-    @output_options()
-    @over_files()
-    @wraps(function)
-    def command(
-        files: Files,
-        output: str | None,
-        in_place: bool,
-        allow_table_files: bool,
-        dry_run: bool,
-        outputs: Outputs,
-        files_per_commit: int | None,
-        commit: str | None,
-        **options: Any,
-    ) -> int:
-        change = ChangeOptions(files, output, in_place, allow_table_files, dry_run, outputs, files_per_commit, commit is not None)
-        return function(change, **options)
-
-    return _output_option(change_options(command))
+def over_changed_files(
+    *options: Callable[[Any], Any], metavar: str = "PATH...", has_output: bool = True, risks: tuple[str, ...] = ()
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Turn `function(files, ...)` into a command that changes files, with the options for files, for changes, and these."""
+    allow = allow_option(TABLE_FILES, CONDITIONAL_PUT, *risks)
+    return over_files(metavar, *([_output_option] if has_output else []), *_OPTIONS, allow, *options, kind=ChangedFiles)
 
 
-def keeps_state(function: Callable[..., int]) -> Callable[..., int]:
-    """Add `--state` to a command, whose first argument is `files` or `change`."""
-
-    @wraps(function)
-    def command(first: Files | ChangeOptions, *args: Any, state: str | None, **options: Any) -> int:
-        if state is not None:
-            files, is_dry = (first.files, first.dry_run) if isinstance(first, ChangeOptions) else (first, options.get("dry_run") is True)
-            if isinstance(first, ChangeOptions) and first.output is not None:
-                raise click.UsageError("--state is for files that are changed in place: leave out --output")
-            from sbbf_tool.storage.listing import ensure_unlisted
-
-            ensure_unlisted(state, files.arguments, "state")
-            files.state = _open_state(state, writes=not is_dry)
-        return function(first, *args, **options)
-
-    return click.option("--state", metavar="FILE", help="Keep outcomes in this file; skip unchanged files.")(command)
+_LABEL = "undo: "
+_MOST_PATHS = 8
 
 
-def _open_state(path: str, *, writes: bool) -> State:
-    from sbbf_tool.running.state import State
-    from sbbf_tool.storage.whole import find_writer
+class Undo:
+    """How to undo what a command did to its files, from the rows of all files."""
 
-    if path == "-":
-        raise click.UsageError("a state is a file: give its name instead of -")
-    if (writer := find_writer(path)) is not None:
-        render.warn(f"{path}: the state can be changed by {writer}, who can thus choose the outcomes of files")
-    return State(path, writes=writes)
+    def __init__(self, paths: Sequence[str], options: Sequence[str], reason: str, keys: str | None = None) -> None:
+        self._paths = tuple(paths)
+        """The PATHs of the command."""
+        self._options = tuple(options)
+        """Other options of the command that the command that undoes it needs too."""
+        self._reason = reason
+        """Why the command has no undo, for changes without one."""
+        self._keys = keys
+        """Path of the file with the keys of encrypted files."""
+        self._rest = 0
+        self._changed: list[str] = []
+        self._are_first = True
+        """Whether no changed file had a change by `sbbf` before."""
+        self._fixes: set[Fix | None] = set()
+
+    def add(self, row: Row[Any]) -> None:
+        """Add the row of a file, also of one that was skipped, refused or failed."""
+        report: ChangeReport | None = row.report
+        if row.status in (OK, REFUSED) and report is not None and _is_changed(report):
+            self._changed += [report.file] if len(self._changed) <= _MOST_PATHS else []
+            # What `repair` has repaired does not come back.
+            self._are_first &= report.is_first_change and not hasattr(report, "steps")
+            fix: Fix | None = getattr(report, "undo", None)
+            self._fixes.add(None if fix is None else replace(fix, files=()))
+        else:
+            self._rest += 1
+
+    def show(self, page: Page) -> None:
+        """Print the line; print nothing if no file was changed."""
+        if not self._changed:
+            return
+        fix = next(iter(self._fixes))
+        if fix is not None and len(self._fixes) == 1 and not self._rest:
+            self._show_command(page, fix, self._paths, self._options)
+        elif self._are_first and not self._rest and (self._paths or any(option.startswith("--files") for option in self._options)):
+            self._show_command(page, Fix("remove_filters", (), keys=self._keys), self._paths, ("--ours", *self._options))
+        elif len(self._changed) <= _MOST_PATHS and (self._are_first or (fix is not None and len(self._fixes) == 1)):
+            # With the PATHs of the command, filters that other files had before would be removed too.
+            fix, options = (Fix("remove_filters", (), keys=self._keys), ("--ours",)) if self._are_first else (fix, ())
+            assert fix is not None
+            self._show_command(page, fix, self._changed, (*options, *(each for each in self._options if each in _ALLOW_TABLE_FILES)))
+        elif None in self._fixes:
+            page.say(
+                f"{_LABEL}{'sbbf remove-filter --ours, on each changed file; --report saves them' if self._are_first else self._reason}"
+            )
+        else:
+            page.say(f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them")
+
+    def _show_command(self, page: Page, fix: Fix, paths: Sequence[str], options: tuple[str, ...]) -> None:
+        is_long = len(paths) > _MOST_PATHS
+        words = command_of(fix if is_long else replace(fix, files=tuple(paths)))
+        # PATHs may follow `--`.
+        page.command((*words[:2], *options, *words[2:]), f"{_LABEL}with the same PATHs: " if is_long else _LABEL)
+
+
+def _is_changed(report: ChangeReport) -> bool:
+    is_other = bool(getattr(report, "filters", ()) or getattr(report, "steps", ())) or report.old_bytes != report.new_bytes
+    return is_other and not report.dry_run

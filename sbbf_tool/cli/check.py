@@ -10,11 +10,10 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
-from sbbf_tool.cli.changes import keeps_state
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, merge_fixes, show_findings
-from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, Outputs, View, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
@@ -22,6 +21,7 @@ from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, Row
@@ -35,41 +35,23 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @policy_options
-@strict_option
-@page_limit_option
-@output_options(FINDING_FORMATS)
-@over_files()
-@keeps_state
-def command(
-    files: Files,
-    outputs: Outputs,
-    max_page_bytes: int | None,
-    strict: bool,
-    list_rules: bool,
-    baseline: str | None,
-    declared: bool,
-    **options: Any,
-) -> int:
+@over_files("PATH...", strict_option, page_limit_option, state_option, formats=FINDING_FORMATS)
+def command(files: Files, baseline: str | None, **options: Any) -> int:
     """Check the filters of files against rules: for correctness, format, encryption and efficiency.
 
     \b
     $ sbbf check events.parquet --max-fpp 0.05
     $ sbbf check lake --require user_id --quick --fail-on warning
 
-    The findings of several files are summed up by rule; --each-file prints those of each file. Exit code 0: no finding is at or above the
+    The findings of several files are summed up by rule; --all prints those of each file. Exit code 0: no finding is at or above the
     severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
-
-    if list_rules:
-        policy.show_rules(outputs)
-        return 0
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
-    if declared:
-        options |= {"select": options["select"] or ("policy",)}
+    declared = "declared" in options["select"]
+    options["select"] = tuple("policy" if name == "declared" else name for name in options["select"])
     chosen = policy.from_options(context, options, files.table if declared else None)
     # With a state, footers are not read for this alone: whether a file has the columns is known when all rows are.
     if files.table is None and files.state is None:
@@ -78,10 +60,9 @@ def command(
     if files.table is None and not (files.as_files or files.file):
         files = files.without_old_files(policy.declare_filters(used_config(context)))
     # The sums of many files need no more than the findings.
-    is_brief = files.file is None and files.state is None and not files.each_file and outputs.formats <= {TABLE, "markdown"}
-    work = Work(Check(chosen, is_brief), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
+    is_brief = files.file is None and files.state is None and not terminal().shows_all and files.outputs.formats <= {TABLE, "markdown"}
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, work, _CheckView(files.each_file, reference), outputs, chosen.columns)
+    code = report_files(files, files.work(Check(chosen, is_brief)), _CheckView(files, reference), chosen.columns)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code
@@ -101,74 +82,58 @@ _TOTALS = (
 
 
 @dataclass
-class _Places:
-    """A number of files, and the first of them."""
-
-    files: int = 0
-    examples: list[str] = field(default_factory=list)
-
-    def add(self, file: str) -> None:
-        self.files += 1
-        if len(self.examples) < _MOST_EXAMPLES:
-            self.examples.append(file)
-
-    def __str__(self) -> str:
-        more = ", ..." if self.files > len(self.examples) else ""
-        return f"{format_count(self.files, 'file')} ({', '.join(self.examples)}{more})"
-
-
-@dataclass
-class _RuleTotal:
-    """The findings of one rule in all files."""
+class _Total:
+    """Files with findings of one rule, or on which no rule ran for one reason."""
 
     message: str
-    fix: Fix | None
+    fix: Fix | None = None
     """The change that resolves the first finding, of no file; None if there is none."""
-    fixed: list[str] = field(default_factory=list)
-    """The files that this change is for, or the first of them; files of a table are changed by its name."""
-    num_fixed: int = 0
-    num_names: int = 0
+    fixed: dict[str, int] = field(default_factory=dict)
+    """The names by which files are changed, their own or that of their table, each with its number of files; later ones are under `""`."""
     findings: int = 0
-    places: _Places = field(default_factory=_Places)
-    """The files with findings."""
+    files: int = 0
+    examples: list[str] = field(default_factory=list)
     columns: dict[str, None] = field(default_factory=dict)
     """The first columns with findings, in order; more than `_MOST_COLUMNS` only to show that there are more."""
 
-    def add(self, file: str, findings: Sequence[Finding], fix: Fix | None) -> None:
+    def add(self, file: str, findings: Sequence[Finding] = (), fix: Fix | None = None) -> None:
         self.findings += len(findings)
+        self.files += 1
+        self.examples += [file] if len(self.examples) < _MOST_EXAMPLES else []
         if self.fix is not None and fix is not None and replace(fix, files=()) == self.fix:
-            self.num_fixed += 1
-            is_new = fix.files[0] not in self.fixed
-            self.num_names += is_new
-            self.fixed += [fix.files[0]] if is_new and len(self.fixed) < _MOST_FIXED else []
-        self.places.add(file)
+            name = fix.files[0] if fix.files[0] in self.fixed or len(self.fixed) < _MOST_FIXED else ""
+            self.fixed[name] = self.fixed.get(name, 0) + 1
         for finding in findings:
             if finding.column is not None and len(self.columns) <= _MOST_COLUMNS:
                 self.columns[finding.column] = None
 
     def command(self) -> tuple[str, ...]:
         """Return the command that makes the change in all files that it is for, of which a list names many; empty if there is none."""
-        if self.fix is None or self.num_names <= len(self.fixed):
+        if self.fix is None or "" not in self.fixed:
             return () if self.fix is None else command_of(replace(self.fix, files=tuple(self.fixed)))
         words = command_of(self.fix)
         return (*words[:2], "--files-from", "LIST", *words[2:])
 
+    @property
+    def places(self) -> str:
+        return f"{format_count(self.files, 'file')} ({', '.join(self.examples)}{', ...' if self.files > len(self.examples) else ''})"
+
     def __str__(self) -> str:
-        first, more = list(self.columns)[:_MOST_COLUMNS], ", ..." if len(self.columns) > _MOST_COLUMNS else ""
-        columns = f"; column{'s' if len(self.columns) > 1 else ''} {', '.join(first)}{more}" if first else ""
+        names = [*list(self.columns)[:_MOST_COLUMNS], *(["..."] if len(self.columns) > _MOST_COLUMNS else [])]
+        columns = f"; column{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else ""
         return f"{format_count(self.findings, 'finding')} in {self.places}{columns}"
 
 
 class _CheckView(View["CheckReport"]):
     schema = "check"
 
-    def __init__(self, each_file: bool, baseline: Baseline) -> None:
+    def __init__(self, files: Files, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._each_file = each_file
+        self._each_file, self._refusal = terminal().shows_all, files.table and files.table.why_unchangeable
         self._severities: Counter[str] = Counter()
-        self._rules: dict[tuple[str, str], _RuleTotal] = {}
-        self._unchecked: dict[str, _Places] = {}
+        self._rules: dict[tuple[str, str], _Total] = {}
+        self._unchecked: dict[str, _Total] = {}
         """The files on which no rule ran, by the reason."""
         self._locked = 0
 
@@ -183,14 +148,13 @@ class _CheckView(View["CheckReport"]):
             self._severities[severity] += len(findings)
             fix = next(merge_fixes(findings), None)
             of_no_file = None if fix is None else replace(fix, files=())
-            self._rules.setdefault((severity, rule), _RuleTotal(findings[0].message, of_no_file)).add(report.file, findings, fix)
+            self._rules.setdefault((severity, rule), _Total(findings[0].message, of_no_file)).add(report.file, findings, fix)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
-            self._unchecked.setdefault(_reason_for_no_rule(report.rules), _Places()).add(report.file)
+            reason = _reason_for_no_rule(report.rules)
+            self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
         self._locked += bool(report.locked_columns)
-        return max(
-            int(report.failed),
-            render.say_unreadable([(row.path, None, place) for place in (report.unreadable if row.status == OK else ())]),
-        )
+        unreadable = report.unreadable if row.status == OK else ()
+        return max(int(report.failed), render.say_unreadable([(row.path, None, place) for place in unreadable]))
 
     def show(self, page: Page, report: CheckReport) -> None:
         if page.has_headings:
@@ -208,13 +172,12 @@ class _CheckView(View["CheckReport"]):
     def _show_table(self, page: Page, title: str) -> None:
         """Print a heading, and one row per rule with findings."""
         page.heading(f"{title}: {count_findings(self._severities)}")
-        rows = [
-            (severity, rule, total.findings, total.places.files, total.places.examples[0], quote_command(total.command()))
-            for (severity, rule), total in self._sorted_rules()
-        ]
-        page.table(_TOTALS, rows)
+        page.table(
+            _TOTALS,
+            [(*rule, each.findings, each.files, each.examples[0], quote_command(each.command())) for rule, each in self._sorted_rules()],
+        )
 
-    def _sorted_rules(self) -> list[tuple[tuple[str, str], _RuleTotal]]:
+    def _sorted_rules(self) -> list[tuple[tuple[str, str], _Total]]:
         return sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0]))
 
     def show_end(self, page: Page, files: str) -> None:
@@ -223,11 +186,14 @@ class _CheckView(View["CheckReport"]):
         for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
-            if words := total.command():
-                is_whole = total.num_fixed == total.places.files and total.num_names == len(total.fixed)
-                files_of = "" if is_whole else f" of {format_count(total.num_fixed, 'file')}{' in LIST' if '--files-from' in words else ''}"
+            if self._refusal is None and (words := total.command()):
+                is_whole = sum(total.fixed.values()) == total.files and "" not in total.fixed
+                in_list = " in LIST" if "--files-from" in words else ""
+                files_of = "" if is_whole else f" of {format_count(sum(total.fixed.values()), 'file')}{in_list}"
                 page.command(words, f"    fix{files_of}: ")
-        page.say_all(f"no rule ran on {places}: {reason}" for reason, places in self._unchecked.items())
+        if self._refusal is not None and any(total.fix for total in self._rules.values()):
+            page.say(f"no command fixes them: {self._refusal}")
+        page.say_all(f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")
 
@@ -236,7 +202,7 @@ class _CheckView(View["CheckReport"]):
         return {"findings": counts, "files_not_checked": self._num_unchecked()}
 
     def _num_unchecked(self) -> int:
-        return sum(places.files for places in self._unchecked.values())
+        return sum(total.files for total in self._unchecked.values())
 
 
 def _reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:

@@ -1,6 +1,7 @@
 """The configuration file: the table `check` has the settings of `sbbf check`, in `[tool.sbbf.check]` of a pyproject.toml,
 or in `[check]` of any other TOML file. The tables `[[filters]]` declare filters, which `apply` and `check` take.
-The key `engines`, before all tables, names the engines that read the files, for the commands with this option.
+The key `engines`, before all tables, names the engines that read the files, for the commands with this option. The table `spark` has
+settings of Spark without the beginning of their names: `executor.instances = 100`.
 
 A file that --config does not name is searched for: `sbbf.toml`, or a `pyproject.toml` with `[tool.sbbf]`, in the working folder and the
 folders above it, as far as the first one with `.git`, or the home folder. Another user may have put that file there. A command that
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sbbf_tool.errors import UsageError
@@ -20,9 +21,9 @@ from sbbf_tool.storage.system_calls import HAS_USERS, READ, user_id
 
 _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
-_IGNORE = "--no-config ignores it"
-FILTERS, ENGINES = "filters", "engines"
-_TAKE_FILTERS, _TAKE_ENGINES = ("apply", "check"), ("add-filter", "advise", "check", "explain", "inspect", "report")
+_IGNORE = "--config none ignores it"
+FILTERS, ENGINES, SPARK = "filters", "engines", "spark"
+_TAKE_FILTERS, _TAKE_ENGINES = ("apply", "check"), ("add-filter", "advise", "apply", "check", "explain", "inspect", "report")
 
 
 class Config(NamedTuple):
@@ -38,6 +39,8 @@ class Config(NamedTuple):
     """Which other user may have written a file that was searched for."""
     filters: object = None
     """The tables that declare filters, if the command takes them and there are any."""
+    spark: Mapping[str, str] = {}
+    """The settings of Spark, by their full names."""
 
 
 class Level(NamedTuple):
@@ -48,11 +51,11 @@ class Level(NamedTuple):
 
 
 def read_config(path: str, command: Sequence[Level]) -> Config:
-    """Read the settings of a command from the file that --config names. Raises UsageError, also if there are none."""
+    """Read the settings of a command from the file that --config names. Raises UsageError, also if it has none for any command."""
     text, _ = _read(path, is_named=True)
-    config = _config(path, text, command, whole=os.path.basename(path) == _OWN_NAME)
+    config = _config(path, text, command, is_named=True)
     if config is None:
-        raise UsageError(f"the file has no table {_place(path, command)}", file=path)
+        raise UsageError(f"the file has no table {_place(path, command)}, nor one of another command", file=path)
     return config
 
 
@@ -68,7 +71,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
             text, status = _read(path, is_named=False)
             if os.path.basename(path) == _PROJECT and (b"sbbf" not in text or "sbbf" not in _parse(path, text).get("tool", {})):
                 continue
-            config = _config(path, text, command, whole=True)
+            config = _config(path, text, command, is_named=False)
         except UsageError as error:
             raise UsageError(
                 error.message, file=path, place=error.place, hint=f"{error.hint}; {_IGNORE}" if error.hint else _IGNORE
@@ -77,7 +80,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
             return None
         exposure = _exposure_of(path, status)
         if changes and exposure is not None:
-            hint = f"use it with --config {path}, or ignore it with --no-config"
+            hint = f"use it with --config {path}, or ignore it with --config none"
             raise UsageError(f"the configuration file was not named, and {exposure}", file=path, hint=hint)
         return config._replace(is_named=False, exposure=exposure)
     return None
@@ -133,30 +136,45 @@ def _parse(path: str, text: bytes) -> dict[str, Any]:
         raise UsageError(f"not TOML: {error}", file=path) from None
 
 
-def _config(path: str, text: bytes, command: Sequence[Level], *, whole: bool = False) -> Config | None:
-    """Return the settings of a command; None if the file has no table for it. `whole` states that the file is for sbbf alone."""
+def _config(path: str, text: bytes, command: Sequence[Level], *, is_named: bool) -> Config | None:
+    """Return the settings of a command; None if the file has none for it or, if --config names the file, for any command."""
     table: Any = _parse(path, text)
     prefix: tuple[str, ...] = ()
+    whole = not is_named or os.path.basename(path) == _OWN_NAME  # the file is for sbbf alone
     filters: object = None
     own: dict[str, Any] = {}
+    spark: dict[str, str] = {}
     if os.path.basename(path) == _PROJECT:
         prefix, whole = ("tool", "sbbf"), True
         tool = table.get("tool", {})
         table = tool.get("sbbf", {}) if isinstance(tool, dict) else {}
+    is_known = False
     for at, level in enumerate(command):
         place = f"[{'.'.join((*prefix, *(above.name for above in command[:at])))}]"
         if not isinstance(table, dict):
-            return None
-        if whole or at:
-            ensure_among(table, level.names() if at else [*level.names(), FILTERS, ENGINES], path, "" if place == "[]" else place)
+            break
+        names = level.names() if at else [*level.names(), FILTERS, ENGINES, SPARK]
+        is_known |= at == 0 and not table.keys().isdisjoint(names)
+        if whole or at or not is_known:
+            ensure_among(table, names, path, "" if place == "[]" else place)
+        spark = _flatten(table.get(SPARK, {}), SPARK, path) if at == 0 else spark
         if at == 0 and level.name in _TAKE_FILTERS:
             filters = table.get(FILTERS)
         if at == 0 and level.name in _TAKE_ENGINES and ENGINES in table:
             own = {ENGINES: table[ENGINES]}
         table = table.get(level.name)
-    if table is None and (own or filters is not None):
+    if table is None and (own or spark or filters is not None or (is_named and is_known)):
         table = {}
-    return Config(path, _place(path, command), own | table, filters=filters) if isinstance(table, dict) else None
+    return Config(path, _place(path, command), own | table, filters=filters, spark=spark) if isinstance(table, dict) else None
+
+
+def _flatten(value: object, name: str, path: str) -> dict[str, str]:
+    """Return the settings in a table by their full names, as text. Raises UsageError."""
+    if isinstance(value, dict):
+        return {key: text for each, inner in value.items() for key, text in _flatten(inner, f"{name}.{each}", path).items()}
+    if name == SPARK or not isinstance(value, str | int | float):
+        raise UsageError(f"{name} must be {'a table' if name == SPARK else 'text, a number, true or false'}", file=path)
+    return {name: str(value).lower() if isinstance(value, bool) else str(value)}
 
 
 def place_of_filters(path: str) -> str:

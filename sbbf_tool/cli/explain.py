@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
-from sbbf_tool.cli.formats import Outputs, View, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.probe import (
-    ABSENT,
-    MAYBE,
-    NegativeValues,
-    choose_exit_code,
-    ensure_column,
-    keep_unfit,
-    say_unfit,
-    say_without_column,
-    split_condition,
-)
+from sbbf_tool.cli.query import AnswerView, NegativeValues, ensure_column, query_options, split_condition
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
 from sbbf_tool.cli.values import unmark
@@ -32,28 +22,32 @@ from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.probe import UnfitValue
-    from sbbf_tool.verbs.explain import ExplainReport
+    from sbbf_tool.verbs.explain import ExplainReport, RowGroupExplanation
+
+
+def _bound(name: str) -> Callable[[RowGroupExplanation], str | None]:
+    return lambda row: None if (text := getattr(row, name)) is None else render.value(text)
+
 
 _COLUMNS = (
     Heading("row group", COUNT),
     Heading("bytes", BYTES, 5),
-    Heading("of column", BYTES, 6),
-    Heading("min", NAME, 3),
-    Heading("max", NAME, 3),
+    Heading("of column", BYTES, 6, "column_bytes"),
+    Heading("min", NAME, 3, _bound("min_value")),
+    Heading("max", NAME, 3, _bound("max_value")),
     Heading("statistics", WORD),
-    Heading("dictionary", WORD),
+    Heading("dictionary", WORD, of=lambda row: row.dictionary or "-"),
     Heading("filter", WORD),
-    Heading("reason", SENTENCE, 4),
+    Heading("reason", SENTENCE, 4, lambda row: row.statistics_reason or row.dictionary_reason or row.filter_reason),
 )
 _ENGINES = (
-    Heading("engine", SENTENCE),
-    Heading("statistics", COUNT),
-    Heading("dictionary", COUNT, 3),
-    Heading("filter", COUNT),
-    Heading("read", COUNT, 1),
-    Heading("bytes skipped", RATE, 2),
-    Heading("of column", RATE, 4),
+    Heading("engine", SENTENCE, of="name"),
+    Heading("statistics", COUNT, of="skipped_by_statistics"),
+    Heading("dictionary", COUNT, 3, "skipped_by_dictionary"),
+    Heading("filter", COUNT, of="skipped_by_filter"),
+    Heading("read", COUNT, 1, "row_groups_read"),
+    Heading("bytes skipped", RATE, 2, "share_skipped"),
+    Heading("of column", RATE, 4, "share_of_column_skipped"),
     Heading("harm", WORD),
 )
 _SUMS = (
@@ -66,23 +60,15 @@ _SUMS = (
 
 
 @click.command(cls=NegativeValues)
-@click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
-@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (with -c; repeat for more).")
-@click.option("--null", "ask_null", is_flag=True, help="Query null, as IS NULL does.")
+@query_options
 @engines_option
-@strict_option
-@page_limit_option
-@output_options()
-@over_files("PATH... [COLUMN VALUE | CONDITION]")
+@over_files("PATH... [COLUMN VALUE | CONDITION]", strict_option, page_limit_option)
 def command(
     files: Files,
     column: str | None,
     named_values: tuple[str, ...],
     ask_null: bool,
     engines: tuple[str, ...],
-    max_page_bytes: int | None,
-    strict: bool,
-    outputs: Outputs,
 ) -> int:
     """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of the
     others.
@@ -98,7 +84,6 @@ def command(
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.explain import Explain
 
     files, column, values = _split_arguments(files, column, named_values, ask_null)
@@ -106,10 +91,9 @@ def command(
     if instead is not None:
         if len(values) > 1:
             raise click.UsageError("engines are run for one value")
-        return instead(files, column, values[0], outputs)
-    verb = Explain(column, values, engines)
-    work = Work(verb, keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
-    return report_files(files, work, _ExplainView(is_empty_table=files.is_empty_table), outputs, (column,))
+        return instead(files, column, values[0])
+    work = files.work(Explain(column, values, engines))
+    return report_files(files, work, _ExplainView(files), (column,))
 
 
 def _split_arguments(
@@ -120,7 +104,7 @@ def _split_arguments(
     if condition is not None:
         files, ((column, sought_values), *others) = condition
         if others:
-            raise click.UsageError("explain takes a condition on one column")
+            raise click.UsageError("explain takes a condition on one column; probe takes several")
         return files, column, sought_values
     arguments = [unmark(argument) for argument in files.arguments]
     sought: list[str | None] = [*map(unmark, values), *([None] if ask_null else [])]
@@ -155,66 +139,36 @@ def _is_missing(name: str) -> bool:
     return not is_url(name) and find_single_file(name) is not None and not os.path.lexists(name)
 
 
-def _label(names: list[str], engines: int) -> str:
-    """Return the names of engines with the same results, of so many engines."""
-    return f"all {engines} engines" if len(names) == engines > 1 else ", ".join(names)
+def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
+    """Return rows, of which the first cell is the name of an engine, with one row for all engines with the same results."""
+    names: dict[tuple[object, ...], list[object]] = {}
+    for name, *cells in rows:
+        names.setdefault(tuple(cells), []).append(name)
+    is_about_all = len(names) == 1 and len(next(iter(names.values()))) > 1
+    return [(f"all {len(same)} engines" if is_about_all else ", ".join(map(str, same)), *cells) for cells, same in names.items()]
 
 
-def _bound(text: str | None) -> str | None:
-    return None if text is None else render.value(text)
-
-
-class _ExplainView(View["ExplainReport"]):
+class _ExplainView(AnswerView["ExplainReport"]):
     schema = "explain"
-    lists_answers = True
 
-    def __init__(self, *, is_empty_table: bool) -> None:
-        super().__init__()
-        self._is_empty_table = is_empty_table
-        self._bytes = self._row_groups = self._files_without_column = 0
-        self._sums: dict[str, list[int]] = {}
-        self._unfit: dict[str, UnfitValue] | None = None
-        self._warnings: dict[str, None] = {}
+    def __init__(self, files: Files) -> None:
+        super().__init__(files)
+        self._sums: dict[str, Counter[str]] = {}
 
     def add(self, report: ExplainReport, row: Row[object]) -> int:
-        self._files_without_column += report.type is None
-        self._unfit = keep_unfit(self._unfit, report)
-        self._warnings.update(dict.fromkeys(report.warnings))
         if report.engines:
-            self._bytes += report.bytes
-            self._row_groups += len(report.row_groups)
+            self.counts.update(bytes=report.bytes, row_groups=len(report.row_groups))
         for engine in report.engines:
-            sums = self._sums.setdefault(engine.name, [0, 0, 0])
             skipped = engine.skipped_by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
-            for index, count in enumerate((skipped, engine.row_groups_read, engine.bytes_skipped)):
-                sums[index] += count
-        return render.say_unreadable([(row.path, None, place) for place in report.unreadable]) or (ABSENT if report.absent else MAYBE)
-
-    def answer(self, codes: set[int]) -> int:
-        codes |= say_unfit(self._unfit)
-        return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
+            sums = self._sums.setdefault(engine.name, Counter())
+            sums.update(row_groups_skipped=skipped, row_groups_read=engine.row_groups_read, bytes_skipped=engine.bytes_skipped)
+        return self.take_answer(report, row, is_absent=report.absent)
 
     def show(self, page: Page, report: ExplainReport) -> None:
         page.say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
-        page.table(
-            _COLUMNS,
-            [
-                (
-                    *(row.row_group, row.bytes, row.column_bytes, *map(_bound, (row.min_value, row.max_value))),
-                    *(row.statistics, row.dictionary or "-", row.filter),
-                    row.statistics_reason or row.dictionary_reason or row.filter_reason,
-                )
-                for row in report.row_groups
-            ],
-            matters=lambda row: "absent" not in row[-4:-1],
-        )
-        engines_by_cells: dict[tuple[object, ...], list[str]] = {}
-        for engine in report.engines:
-            counts = (engine.skipped_by_statistics, engine.skipped_by_dictionary, engine.skipped_by_filter, engine.row_groups_read)
-            cells = (*counts, engine.share_skipped, engine.share_of_column_skipped, engine.harm)
-            engines_by_cells.setdefault(cells, []).append(engine.name)
+        page.table(_COLUMNS, report.row_groups, matters=lambda each: not each.is_absent)
         page.say("row groups that each engine skips by statistics, dictionary or filter, and reads:")
-        page.table(_ENGINES, [(_label(names, len(report.engines)), *cells) for cells, names in engines_by_cells.items()])
+        page.table(_ENGINES, _group([heading.cell_of(engine) for heading in _ENGINES] for engine in report.engines))
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
@@ -226,21 +180,21 @@ class _ExplainView(View["ExplainReport"]):
             page.say(f"{report.file}: {render.value(report.value)}: {format_row_groups(numbers)}")
 
     def show_end(self, page: Page, files: str) -> None:
-        names_by_sums: dict[tuple[int, ...], list[str]] = {}
-        for name, sums in self._sums.items():
-            names_by_sums.setdefault(tuple(sums), []).append(name)
+        row_groups, num_bytes = self.counts["row_groups"], self.counts["bytes"]
         rows = [
-            (_label(names, len(self._sums)), self._row_groups, skipped, read, size / self._bytes if self._bytes else None)
-            for (skipped, read, size), names in names_by_sums.items()
+            (
+                name,
+                row_groups,
+                each["row_groups_skipped"],
+                each["row_groups_read"],
+                each["bytes_skipped"] / num_bytes if num_bytes else None,
+            )
+            for name, each in self._sums.items()
         ]
-        if rows:
-            page.table(_SUMS, rows)
-        page.say(f"{files}{say_without_column(self._files_without_column)}")
+        page.table(_SUMS, _group(rows))
+        page.say(f"{files}{self.say_without_column()}")
 
     def totals(self) -> dict[str, Any]:
-        engines = [
-            {"name": name, "row_groups_skipped": skipped, "row_groups_read": read, "bytes_skipped": size}
-            for name, (skipped, read, size) in self._sums.items()
-        ]
-        sums = {"row_groups": self._row_groups, "bytes": self._bytes, "files_without_column": self._files_without_column}
-        return {**sums, "engines": engines}
+        names = {"row_groups": "row_groups", "bytes": "bytes", "files_without_column": "without_column"}
+        sums = {key: self.counts[name] for key, name in names.items()}
+        return {**sums, "engines": [{"name": name, **each} for name, each in self._sums.items()]}

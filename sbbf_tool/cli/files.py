@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.formats import FORMATS, TEXT, Outputs, output_options
+from sbbf_tool.cli.options import TABLE_FILES, PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
+from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
+    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.reports.rows import ListedFile
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.progress import RunProgress
@@ -26,10 +31,12 @@ if TYPE_CHECKING:
     from sbbf_tool.running.table import Table, TableChange
     from sbbf_tool.running.work import Runner, Work
     from sbbf_tool.spark.runner import Spark
+    from sbbf_tool.verbs.verb import Verb
 
 Report = TypeVar("Report")
 
-LOCAL, SPARK = "local", "spark"
+_IN_CATALOG = "spark:"
+"""The beginning of a PATH that is a table in Spark's catalog."""
 
 
 class _Count(click.IntRange):
@@ -50,9 +57,7 @@ def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 _OPTIONS = (
     click.option("--files-from", metavar="FILE", help="Read PATHs from this file, which lines or NUL bytes end; - is standard input."),
-    click.option("--each-file", is_flag=True, help="Print lines about all files.  [default: about 20]"),
     click.option("--as-files", is_flag=True, help="Take the files below the root, those of old versions too."),
-    click.option("--table", metavar="NAME", help="A table in Spark's catalog, instead of PATHs."),
     click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
     click.option(
         "--keys",
@@ -63,68 +68,63 @@ _OPTIONS = (
     click.option(
         "--jobs", type=_Count(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
     ),
-    click.option("--runner", type=click.Choice((LOCAL, SPARK)), help="Where the work runs.  [default: local; spark with --master]"),
     click.option(
-        "--master",
-        metavar="URL",
-        help="Spark's master: local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port.  [default: as configured]",
+        "--on",
+        "runner",
+        metavar="spark[:MASTER]",
+        help="Let Spark do the work. MASTER is local[4], spark://host:port, yarn, k8s://..., or a Connect server: sc://host:port."
+        "  [default: local]",
     ),
-    click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark (repeat for more)."),
 )
 
 
 NO_PARTITION = "no file is in the partitions that --where selects"
 strict_option = click.option("--strict", is_flag=True, help="Fail for each file that lacks a column.")
+state_option = click.option("--state", "state_path", metavar="FILE", help="Keep outcomes in this file; skip unchanged files.")
 page_limit_option = click.option(
-    "--max-page-bytes", type=SIZE, help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]"
+    "--max-page-bytes",
+    cls=PureSetting,
+    type=SIZE,
+    metavar="SIZE",
+    help="The largest uncompressed page to read, such as 1GiB.  [default: see SECURITY.md]",
 )
 
 
+@dataclass(eq=False)
 class Files:
-    """The files named on a command line, and the runner that works on them."""
+    """The files named on a command line, how they are read and reported, and the runner that works on them."""
 
-    def __init__(
-        self,
-        arguments: tuple[str, ...],
-        names_from: str | None = None,
-        where: str | None = None,
-        keys: Any = None,
-        jobs: int | None = None,
-        spark: tuple[str | None, dict[str, str]] | None = None,
-        *,
-        each_file: bool = False,
-        as_files: bool = False,
-        catalog_table: str | None = None,
-    ) -> None:
-        self.arguments = arguments
-        """The arguments that are not options: PATHs, and other arguments of the command."""
-        self.names_from = names_from
-        """The file that lists the PATHs."""
-        self.where = where
-        self.keys = keys
-        self.jobs = jobs
-        self.spark = spark
-        """Master and settings, if Spark is the runner."""
-        self.each_file = each_file
-        """Whether lines about all files are printed, however many there are."""
-        self.as_files = as_files
-        """Whether the root of a table means the files below it."""
-        self.catalog_table = catalog_table
-        """The name of a table in Spark's catalog, in place of PATHs."""
-        self.all_versions = False
-        """Whether a table means the files of all its versions."""
-        self.table_change: TableChange | None = None
-        """The change of the table, if the command makes one."""
-        self.state: State | None = None
-        """The state with the outcomes of earlier runs."""
-        self.rest: list[Any] = []
-        """Rows that a run had when it ended early; see `Runner.rest`."""
-        self._selection: Selection | None = None
+    arguments: tuple[str, ...] = ()
+    """The arguments that are not options: PATHs, and other arguments of the command."""
+    files_from: str | None = None
+    """The file that lists the PATHs."""
+    where: str | None = None
+    keys: Any = None
+    jobs: int | None = None
+    spark: tuple[str | None, dict[str, str]] | None = None
+    """Master and settings, if Spark is the runner."""
+    as_files: bool = False
+    """Whether the root of a table means the files below it."""
+    strict: bool = False
+    """Whether a file that lacks a column fails."""
+    max_page_bytes: int | None = None
+    state_path: str | None = None
+    """The file with the outcomes of earlier runs."""
+    outputs: Outputs = TEXT
+    dry_run: bool = False
+
+    all_versions = False
+    """Whether a table means the files of all its versions."""
+    table_change: TableChange | None = None
+    """The change of the table, if the command makes one."""
+    rest: Sequence[Any] = ()
+    """Rows that a run had when it ended early; see `Runner.rest`."""
+    _selection: Selection | None = None
 
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
         files = copy(self)
-        files.arguments, files.table_change, files.rest, files._selection = names, None, [], None
+        files.arguments, files.table_change, files.rest, files._selection = names, None, (), None
         for known in ("_paths_of_catalog_table", "_piped_names", "table", "file"):
             files.__dict__.pop(known, None)
         return files
@@ -150,28 +150,37 @@ class Files:
     @property
     def most_files(self) -> int | None:
         """The number of files about which lines are printed; None for all."""
-        return None if self.each_file else render.MOST_FILES
+        return None if terminal().shows_all else render.MOST_FILES
 
     @property
     def is_listed(self) -> bool:
-        """Whether the PATHs come from a file or Spark's catalog; no argument is then a PATH."""
-        return self.names_from is not None or self.catalog_table is not None
+        """Whether the PATHs come from a file; no argument is then a PATH."""
+        return self.files_from is not None
+
+    @property
+    def catalog_table(self) -> str | None:
+        """The name of the table in Spark's catalog that the only PATH means, such as `spark:db.events`."""
+        path = next((each for each in self.arguments if each.startswith(_IN_CATALOG)), None)
+        if path is None or self.is_listed:
+            return None
+        if self.spark is None or len(self.arguments) > 1:
+            reason = "give --on spark too" if self.spark is None else "give it as the only PATH"
+            raise click.UsageError(f"{path} is a table in Spark's catalog: {reason}")
+        return path.removeprefix(_IN_CATALOG)
 
     @property
     def names(self) -> tuple[str, ...] | Iterator[str]:
         """The PATHs. Raises click.UsageError if there are none, or if they come from two places."""
         if self.catalog_table is not None:
-            if self.arguments:
-                raise click.UsageError(f"give either --table or PATHs, not both: {self.arguments[0]}")
             return self._paths_of_catalog_table
-        if self.names_from is None:
+        if self.files_from is None:
             if not self.arguments:
                 raise click.UsageError("no file was given: give PATH or --files-from")
             return self.arguments
         if self.arguments:
             raise click.UsageError(f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}")
-        is_file = self.names_from != "-" and os.path.isfile(self.names_from)
-        return names_of(self.names_from) if is_file else self._piped_names
+        is_file = self.files_from != "-" and os.path.isfile(self.files_from)
+        return names_of(self.files_from) if is_file else self._piped_names
 
     @cached_property
     def _paths_of_catalog_table(self) -> tuple[str, ...]:
@@ -184,12 +193,12 @@ class Files:
     @cached_property
     def _piped_names(self) -> tuple[str, ...]:
         """The PATHs from a pipe. They are kept, because a pipe can be read only once and some commands list the files twice."""
-        assert self.names_from is not None
-        return tuple(names_of(self.names_from))
+        assert self.files_from is not None
+        return tuple(names_of(self.files_from))
 
     def ensure_single_reader(self, *more: str | None) -> None:
         """Raise click.UsageError if several of these options or values and the list of files would read standard input."""
-        readers = [name for name in (self.names_from, *more) if name == "-"]
+        readers = [name for name in (self.files_from, *more) if name == "-"]
         if len(readers) > 1:
             raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
@@ -211,6 +220,11 @@ class Files:
         return find_table(self.arguments[0]) if len(self.arguments) == 1 else None
 
     @property
+    def roots(self) -> list[str]:
+        """The folders of tables, relative to which people read the names of their files, with a slash at the end."""
+        return [] if self.selection.table is None else [f"{self.selection.table.location}/"]
+
+    @property
     def is_empty_table(self) -> bool:
         """Whether the PATH is a table that has no file at all."""
         return self.table is not None and self.where is None and not self.selection.live_files()
@@ -218,7 +232,7 @@ class Files:
     @cached_property
     def file(self) -> str | None:
         """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
-        if len(self.arguments) != 1 or self.is_listed or self.where is not None:
+        if len(self.arguments) != 1 or self.is_listed or self.where is not None or self.catalog_table is not None:
             return None
         if self.table is not None:
             return None
@@ -226,9 +240,30 @@ class Files:
 
         return find_single_file(self.arguments[0])
 
-    def is_strict(self, strict: bool) -> bool:
-        """Return whether a column that a file lacks is an error: by --strict, and if only one file is named."""
-        return strict or self.file is not None
+    @cached_property
+    def state(self) -> State | None:
+        """The state with the outcomes of earlier runs."""
+        if self.state_path is None:
+            return None
+        from sbbf_tool.running.state import State
+        from sbbf_tool.storage.listing import ensure_unlisted
+        from sbbf_tool.storage.whole import find_writer
+
+        ensure_unlisted(self.state_path, self.arguments, "state")
+        if self.state_path == "-":
+            raise click.UsageError("a state is a file: give its name instead of -")
+        if (writer := find_writer(self.state_path)) is not None:
+            render.warn(f"{self.state_path}: the state can be changed by {writer}, who can thus choose the outcomes of files")
+        return State(self.state_path, writes=not self.dry_run)
+
+    def work(self, verb: Verb[Any], edit: Edit | None = None) -> Work[Any]:
+        """Return the work of a verb on these files. A column that a file lacks is an error with --strict, and if only one file is named."""
+        from sbbf_tool.running.work import Work
+
+        is_strict = self.strict or self.file is not None
+        if edit is not None:
+            return Work(verb, edit=edit, strict=is_strict)
+        return Work(verb, keys=self.keys, max_page_bytes=self.max_page_bytes, strict=is_strict)
 
     @property
     def selection(self) -> Selection:
@@ -291,52 +326,39 @@ class Files:
         return spark_runner
 
 
-def over_files(metavar: str = "PATH...") -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Turn `function(files, ...)` into a command with these options; in its help, the command's own options come first."""
+def over_files(
+    metavar: str = "PATH...",
+    *options: Callable[[Any], Any],
+    kind: type[Files] = Files,
+    formats: tuple[str, ...] = FORMATS,
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Turn `function(files, ...)` into a command with the options of all commands over files, and these; its own options come first.
+
+    The options that are fields of this `kind` of files are in `files`.
+    """
+    names = {field.name for field in fields(kind)}
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        @output_options(formats)
         @wraps(function)
-        def command(
-            arguments: tuple[str, ...],
-            files_from: str | None,
-            each_file: bool,
-            as_files: bool,
-            table: str | None,
-            where: str | None,
-            keys: Any,
-            jobs: int | None,
-            runner: str | None,
-            master: str | None,
-            conf: tuple[str, ...],
-            **options: Any,
-        ) -> int:
-            if table is not None and files_from is not None:
-                raise click.UsageError("give either --table or a list of files, not both")
-            spark = _spark(runner, jobs, master, conf)
-            if table is not None and spark is None:
-                raise click.UsageError("--table names a table in Spark's catalog: give --master too")
+        def command(runner: str | None, **given: Any) -> int:
+            own = {name: given.pop(name) for name in names & given.keys()}
             # To allow changes of a table's files is to mean the files.
-            as_files = as_files or options.get("allow_table_files") is True
-            files = Files(arguments, files_from, where, keys, jobs, spark, each_file=each_file, as_files=as_files, catalog_table=table)
-            return function(files, **options)
+            own["as_files"] |= TABLE_FILES in own.get("allow", ())
+            return function(kind(**own, spark=_spark(runner, own["jobs"])), **given)
 
-        return add_options(command, (click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))
+        return add_options(command, (*options, click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))
 
     return decorate
 
 
-def _spark(runner: str | None, jobs: int | None, master: str | None, conf: tuple[str, ...]) -> tuple[str | None, dict[str, str]] | None:
-    if (runner or (LOCAL if master is None else SPARK)) == LOCAL:
-        if master is not None or conf:
-            raise click.UsageError("--master and --conf are for --runner spark")
+def _spark(runner: str | None, jobs: int | None) -> tuple[str | None, dict[str, str]] | None:
+    """Return the master, None for the configured one, and the settings of Spark; None if this machine does the work."""
+    name, _, master = (runner or "local").partition(":")
+    if runner in (None, "local"):
         return None
+    if name != "spark":
+        raise click.UsageError(f"--on takes local, spark or spark:MASTER, not {runner}")
     if jobs is not None:
-        raise click.UsageError("--jobs applies to --runner local; with --runner spark, configure the executors")
-    return master, dict(map(_setting, conf))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign or not key:
-        raise click.UsageError(f"--conf must be key=value, not {text}")
-    return key, value
+        raise click.UsageError("--jobs is for this machine: with --on spark, configure the executors")
+    return master or None, spark_settings(click.get_current_context())

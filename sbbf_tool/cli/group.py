@@ -88,12 +88,11 @@ class CommandsByName(click.Group):
         if entry is None:
             return None
         command: click.Command = import_module(entry.module).command
-        if not any(parameter.name == "debug" for parameter in command.params):
+        if not any(parameter.name == "terminal_quiet" for parameter in command.params):
             command.params += [
                 *(option for make in (load_each("options", cmd_name) if entry.takes_options else ()) for option in make()),
                 *([] if isinstance(command, click.Group) else _config_options()),
                 *terminal_options(_show_log),
-                debug_option(),
             ]
             if isinstance(command, CommandsByName):
                 command.path = (*self.path, cmd_name)
@@ -117,18 +116,9 @@ def _show_log(ctx: click.Context) -> None:
     ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
 
 
-def debug_option() -> click.Option:
-    def remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        if value:
-            ctx.find_root().meta["sbbf.debug"] = True
-
-    return click.Option(["--debug"], is_flag=True, expose_value=False, callback=remember, help="Show the traceback of an error.")
-
-
 def _config_options() -> list[click.Option]:
     """Make the options that `Command.parse_args` reads."""
-    help_text = "Read settings from this file.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
+    help_text = "Read settings from this file, or from none.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
     return [
         click.Option(["--config"], metavar="FILE", expose_value=False, help=help_text),
-        click.Option(["--no-config"], is_flag=True, expose_value=False, help="Read only the file that --config names."),
     ]

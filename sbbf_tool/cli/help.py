@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sbbf_tool.cli.command import BRIEF, Command
-from sbbf_tool.cli.page import TextPage
+from sbbf_tool.cli.page import Page
 from sbbf_tool.extension import load, named
 from sbbf_tool.hints import suggest
 
@@ -29,19 +29,24 @@ With several files, probe and explain end with 0 if any file may hold a value,
 and with 2 or 3 only if no file has the column or one cannot be read.
 
 An error is one line on standard error: file, place, what is wrong, what to
-do. --debug adds the traceback.
+do. --verbose adds the traceback.
 """,
     "spark": """
 The commands that take PATHs can do their work on the executors of Spark:
 
-  sbbf verify s3://bucket/lake --master yarn
-  sbbf add-filter lake -c user_id --in-place --master 'local[4]'
-  sbbf inspect --table db.events --master sc://host:15002
+  sbbf verify s3://bucket/lake --on spark
+  sbbf add-filter lake -c user_id --in-place --on 'spark:local[4]'
+  sbbf inspect spark:db.events --on spark:sc://host:15002
 
---master is the address of a cluster or of a Connect server; --runner spark
-takes the one that Spark's configuration names. --conf KEY=VALUE is a setting
-of Spark, such as spark.executor.instances=100. --table takes the files of a
-table in Spark's catalog instead of PATHs.
+After spark: is the address of a cluster or of a Connect server; without it,
+Spark's configuration names one. The PATH spark:db.events is a table in Spark's
+catalog. Settings of Spark are in sbbf.toml, in a table of their own:
+
+  [spark]
+  executor.instances = 100
+
+Settings can run code: they are read from a file that --config names, or that
+no other user can write.
 
 Spark needs Java and the extra of this package:
 
@@ -65,7 +70,7 @@ def command(words: tuple[str, ...]) -> None:
     """
     topics = {**TOPICS, **named("topics")}
     if len(words) == 1 and words[0] in topics:
-        page, text = TextPage(), TOPICS.get(words[0]) or load(topics[words[0]])
+        page, text = Page(), TOPICS.get(words[0]) or load(topics[words[0]])
         for line in text.strip().split("\n"):
             page.say(line)
         return

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.page import MOST_ROWS, Page
+from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.inspect import ColumnTotal, FilterReport, InspectReport
+    from sbbf_tool.verbs.inspect import FilterReport, InspectReport
+
+
+def _type(row: FilterReport) -> str:
+    return row.logical_type or row.physical_type
+
+
+def _problem(row: FilterReport) -> str:
+    return "unreadable" if row.unreadable else "saturated" if row.saturated else "" if row.has_filter else "none"
+
 
 _COLUMNS = (
     Heading("column", NAME),
@@ -39,17 +47,17 @@ _COLUMNS = (
 _FILTERS = (
     Heading("row group", COUNT),
     Heading("column", NAME),
-    Heading("type", WORD, 5),
+    Heading("type", WORD, 5, _type),
     Heading("offset", COUNT, 6),
-    Heading("header", BYTES, 9),
-    Heading("bitset", BYTES),
+    Heading("header", BYTES, 9, "header_bytes"),
+    Heading("bitset", BYTES, of="bitset_bytes"),
     Heading("blocks", COUNT, 8),
-    Heading("fill", RATE, 2),
-    Heading("fpp", RATE),
-    Heading("ndv", ESTIMATE, 1),
-    Heading("bits/value", ESTIMATE, 7),
-    Heading("of chunk", RATE, 4),
-    Heading("problem", SENTENCE),
+    Heading("fill", RATE, 2, "fill_ratio"),
+    Heading("fpp", RATE, of="estimated_fpp"),
+    Heading("ndv", ESTIMATE, 1, "estimated_ndv"),
+    Heading("bits/value", ESTIMATE, 7, "bits_per_value"),
+    Heading("of chunk", RATE, 4, "share_of_chunk"),
+    Heading("problem", SENTENCE, of=_problem),
 )
 _LAKE = (
     Heading("column", NAME),
@@ -59,6 +67,7 @@ _LAKE = (
     Heading("of data", RATE, 1),
     Heading("mean fpp", RATE),
 )
+_SUMS = ("files", "row_groups_with_filter", "filter_bytes", "chunk_bytes", "fpp_sum", "measurable_filters")
 _MOST_BLOCKS = 16
 _MOST_WARNINGS = 1000
 """Number of distinct warnings about several files that are kept in memory."""
@@ -67,100 +76,61 @@ _BAR = 40
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--all", "all_chunks", is_flag=True, help="Also show column chunks without a filter.")
 @click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
-@click.option(
-    "--no-bitsets", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out."
-)
+@click.option("--quick", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out.")
 @engines_option
-@strict_option
-@output_options()
-@over_files()
+@over_files("PATH...", strict_option)
 def command(
     files: Files,
     columns: tuple[str, ...],
-    all_chunks: bool,
     by_row_group: bool,
-    no_bitsets: bool,
+    quick: bool,
     engines: tuple[str, ...],
-    strict: bool,
-    outputs: Outputs,
 ) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
     \b
     $ sbbf inspect events.parquet
-    $ sbbf inspect lake -c user_id --no-bitsets
+    $ sbbf inspect lake -c user_id --quick
 
     Each row is a column: how many row groups have a filter, the size of all its filters and their share of the data, the mean and the worst
     false-positive rate (fpp) and the largest number of distinct values (ndv), both estimated from the bits, and the share of bits set in
-    each row group, as bars. For several files, the rows are sums over all files.
+    each row group, as bars. For several files, the rows are sums over all files. With --all, column chunks without a filter are shown too.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.inspect import Inspect
 
-    view = _InspectView(by_row_group, bool(columns), bitsets=not no_bitsets, each_file=files.each_file)
-    work = Work(Inspect(columns, all_chunks, not no_bitsets, engine_names=engines), keys=files.keys, strict=files.is_strict(strict))
-    return report_files(files, work, view, outputs, columns)
-
-
-@dataclass(slots=True)
-class _LakeColumn:
-    """Totals of a column over all files of a lake: memory grows only with the number of columns."""
-
-    column: str
-    files: int = 0
-    """Number of files in which the column has a filter."""
-    row_groups_with_filter: int = 0
-    row_groups: int = 0
-    """Set for the summary document: the number of row groups of the lake, including files without the column."""
-    filter_bytes: int = 0
-    chunk_bytes: int = 0
-    """Bytes of the column in files in which it has a filter."""
-    fpp_sum: float = 0.0
-    measurable_filters: int = 0
-
-    @property
-    def mean_fpp(self) -> float | None:
-        """Mean FPP over the row groups whose filters could be measured; None if there are none."""
-        return self.fpp_sum / self.measurable_filters if self.measurable_filters else None
-
-    def add(self, total: ColumnTotal) -> None:
-        self.files += 1
-        self.row_groups_with_filter += total.row_groups_with_filter
-        self.filter_bytes += total.filter_bytes
-        self.chunk_bytes += total.chunk_bytes
-        if total.mean_fpp is not None:
-            self.fpp_sum += total.mean_fpp * total.row_groups_with_filter
-            self.measurable_filters += total.row_groups_with_filter
+    view = _InspectView(by_row_group, bool(columns), bitsets=not quick)
+    return report_files(files, files.work(Inspect(columns, terminal().shows_all, not quick, engine_names=engines)), view, columns)
 
 
 class _InspectView(View["InspectReport"]):
     schema = "inspect"
     sums = ("rows", "row_groups", "bytes")
 
-    def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool, each_file: bool) -> None:
+    def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool) -> None:
         super().__init__()
-        self._by_row_group = by_row_group
+        self._by_row_group, self._bitsets = by_row_group, bitsets
         self._none = "none of these columns has a Bloom filter" if is_selection else "no column has a Bloom filter"
-        self._lake: dict[str, _LakeColumn] = {}
-        """The columns that have a filter in any file, in the order in which they were first found."""
-        self._bitsets = bitsets
-        self._each_file = each_file
-        self._first_files: dict[str, str] = {}
-        """The first file with each warning."""
-        self._num_files: Counter[str] = Counter()
-        """The number of files with each warning."""
+        self._lake: dict[str, dict[str, Any]] = {}
+        """The sums of each column that has a filter in any file, over these files."""
+        self._warnings: dict[str, tuple[str, int]] = {}
+        """The first file with each warning, and the number of files with it."""
 
     def add(self, report: InspectReport, row: Row[object]) -> int:
         self.total.update(rows=report.rows, row_groups=report.row_groups, bytes=report.file_bytes)
         for total in report.columns:
             if total.row_groups_with_filter:
-                self._lake.setdefault(total.column, _LakeColumn(total.column)).add(total)
+                fpp_sum, measurable = 0.0, 0
+                if total.mean_fpp is not None:
+                    fpp_sum, measurable = total.mean_fpp * total.row_groups_with_filter, total.row_groups_with_filter
+                values = (1, total.row_groups_with_filter, total.filter_bytes, total.chunk_bytes, fpp_sum, measurable)
+                sums = self._lake.setdefault(total.column, dict.fromkeys(_SUMS, 0))
+                for name, value in zip(_SUMS, values, strict=True):
+                    sums[name] += value
         for warning in dict.fromkeys(warning for chunk in report.filters for warning in chunk.warnings):
-            if warning in self._first_files or len(self._first_files) < _MOST_WARNINGS:
-                self._first_files.setdefault(warning, report.file)
-                self._num_files[warning] += 1
+            if warning in self._warnings or len(self._warnings) < _MOST_WARNINGS:
+                first, files = self._warnings.get(warning, (report.file, 0))
+                self._warnings[warning] = first, files + 1
         for unreadable in report.unreadable_filters:
             complain(f"sbbf: {row.path}: {unreadable.unreadable}")
         return UnreadableError.exit_code if report.unreadable_filters else 0
@@ -168,20 +138,21 @@ class _InspectView(View["InspectReport"]):
     def show(self, page: Page, report: InspectReport) -> None:
         rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
         page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {shorten(report.created_by or 'an unknown writer')}")
-        has_bars = False
         if self._by_row_group:
-            page.table(_FILTERS, map(_format_filter, report.filters), whole=True)
+            page.table(_FILTERS, report.filters, whole=True)
         else:
-            columns = [*_format_columns(page, report, bitsets=self._bitsets)]
-            page.table(_COLUMNS, columns)
-            has_bars = self._bitsets and not page.hides("fill", _COLUMNS, columns[:MOST_ROWS])
-        _show_bytes(page, report)
-        page.say_all(_list_notes(page, report, self._none, has_bars=has_bars))
+            page.table(_COLUMNS, _format_columns(page, report, bitsets=self._bitsets))
+        if filters := sum(total.filter_bytes for total in report.columns):
+            share = filters / report.file_bytes
+            page.say(f"pages {page.bar(1 - share, _BAR)} filters {format_percent(share)} of the file, {page.bytes(filters)}")
+        page.say_all(_list_notes(page, report, self._none, has_bars=self._bitsets and not self._by_row_group))
+        if not filters:
+            page.next(("sbbf", "advise", report.file), "see which columns deserve a filter")
 
     def show_line(self, page: Page, report: InspectReport) -> None:
         if self._by_row_group:
             self.show(page, report)
-        elif self._each_file:
+        elif terminal().shows_all:
             columns = sum(total.row_groups_with_filter > 0 for total in report.columns)
             filters = sum(total.row_groups_with_filter for total in report.columns)
             size = page.bytes(sum(total.filter_bytes for total in report.columns))
@@ -189,32 +160,37 @@ class _InspectView(View["InspectReport"]):
             page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {format_count(report.row_groups, 'row group')}, {content}")
 
     def show_end(self, page: Page, files: str) -> None:
+        columns = self.totals()["columns"]
         page.table(
             _LAKE,
             [
                 (
-                    *(total.column, total.files, f"{total.row_groups_with_filter:,} of {self.total['row_groups']:,}", total.filter_bytes),
-                    *(total.filter_bytes / total.chunk_bytes if total.chunk_bytes else None, total.mean_fpp),
+                    *(each["column"], each["files"], f"{each['row_groups_with_filter']:,} of {each['row_groups']:,}", each["filter_bytes"]),
+                    *(each["filter_bytes"] / each["chunk_bytes"] if each["chunk_bytes"] else None, each["mean_fpp"]),
                 )
-                for total in self._lake.values()
+                for each in columns
             ],
         )
-        if not self._lake:
+        if not columns:
             page.say(self._none)
         if not self._by_row_group:
-            page.say_all(self._list_warnings())
+            page.say_all(f"warning: {first}{_and_more(files - 1)}: {warning}" for warning, (first, files) in self._warnings.items())
         rows = f"{format_count(self.total['rows'], 'row')} in {format_count(self.total['row_groups'], 'row group')}"
         page.say(f"{files}; {rows}, {page.bytes(self.total['bytes'])}")
 
-    def _list_warnings(self) -> Iterator[str]:
-        for warning, first in self._first_files.items():
-            num_files = self._num_files[warning]
-            more = f" and {format_count(num_files - 1, 'more file')}" if num_files > 1 else ""
-            yield f"warning: {first}{more}: {warning}"
-
     def totals(self) -> dict[str, Any]:
-        columns = [asdict(column) | {"row_groups": self.total["row_groups"], "mean_fpp": column.mean_fpp} for column in self._lake.values()]
+        row_groups = self.total["row_groups"]
+        columns = [{"column": name, **sums, "row_groups": row_groups, "mean_fpp": _mean_fpp(sums)} for name, sums in self._lake.items()]
         return {**self.total, "columns": columns}
+
+
+def _and_more(files: int) -> str:
+    return f" and {format_count(files, 'more file')}" if files else ""
+
+
+def _mean_fpp(sums: dict[str, Any]) -> float | None:
+    """Return the mean FPP over the row groups whose filters could be measured; None if there are none."""
+    return sums["fpp_sum"] / sums["measurable_filters"] if sums["measurable_filters"] else None
 
 
 def _format_columns(page: Page, report: InspectReport, *, bitsets: bool) -> Iterator[tuple[object, ...]]:
@@ -234,29 +210,9 @@ def _format_columns(page: Page, report: InspectReport, *, bitsets: bool) -> Iter
         )
 
 
-def _format_filter(row: FilterReport) -> tuple[object, ...]:
-    return (
-        *(row.row_group, row.column, _type(row), row.offset, row.header_bytes, row.bitset_bytes, row.blocks),
-        *(row.fill_ratio, row.estimated_fpp, row.estimated_ndv, row.bits_per_value, row.share_of_chunk),
-        "unreadable" if row.unreadable else "saturated" if row.saturated else "" if row.has_filter else "none",
-    )
-
-
-def _type(row: FilterReport) -> str:
-    return row.logical_type or row.physical_type
-
-
-def _show_bytes(page: Page, report: InspectReport) -> None:
-    """Print one bar for the bytes of pages and filters."""
-    filters = sum(total.filter_bytes for total in report.columns)
-    if filters:
-        share = filters / report.file_bytes
-        page.say(f"pages {page.bar(1 - share, _BAR)} filters {format_percent(share)} of the file, {page.bytes(filters)}")
-
-
 def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool) -> Iterator[str]:
     if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
-        yield f"{'no column whose metadata can be read has a Bloom filter' if report.locked_columns else none}; `sbbf add-filter` adds one"
+        yield "no column whose metadata can be read has a Bloom filter" if report.locked_columns else none
     if report.locked_columns:
         yield f"locked columns (their key was not given): {page.join_names(report.locked_columns)}"
     if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):

@@ -5,7 +5,7 @@ These tables cover all commands, because an option means the same everywhere. An
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -16,29 +16,29 @@ FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = "Files", "Tables", "Keys", "Runn
 SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
 
 _OPTIONS = {
-    COLUMNS: "--column --any-column --value --values-file --null --type --dialect --filters-only --confirm --engine --engines --run --mine"
-    " --all-types --query --queries --reader --writer --only --timeout --snapshot --branch --advise --fpp --ndv --bytes"
-    " --max-bytes --drop --rebuild --compact --unreadable --remove-undeclared --against --all --no-bitsets",
-    RULES: "--require --declared --max-fpp --max-bytes-share --min-ndv --min-chunk-bytes --select --ignore --quick --fail-on --baseline"
-    " --list-rules --exact",
-    SAFETY: "--output --in-place --append --force --dry-run --also-new-files --abandoned --older-than --ours --allow-outside",
-    VIEW: "--rows --names --null-separated --stats --row-groups --matrix --emit",
-    FILES: "--files-from --where --strict --state --max-page-bytes",
-    TABLES: "--table --as-files --all-versions --allow-table-files --files-per-commit --commit",
+    COLUMNS: "--column --value --values-file --null --type --filters-only --confirm --engines --run"
+    " --query --reader --writer --snapshot --advise --fpp --ndv"
+    " --max-bytes --rebuild --compact --remove-undeclared",
+    RULES: "--require --max-fpp --select --ignore --fail-on --baseline",
+    SAFETY: "--output --in-place --append --allow --dry-run --also-new-files --abandoned --ours",
+    VIEW: "--rows --row-groups --quick",
+    FILES: "--files-from --where --strict --state",
+    TABLES: "--as-files --all-versions",
     KEYS: "--keys",
-    RUNNER: "--jobs --runner --master --conf",
-    OUTPUT: "--format --report --each-file --quiet --verbose --color --wide",
-    SETTINGS: "--config --no-config --debug --version --help",
+    RUNNER: "--jobs --on",
+    OUTPUT: "--format --report --all --quiet --verbose",
+    SETTINGS: "--config --version --help"
+    " --max-page-bytes --files-per-commit --timeout --max-bytes-share --min-ndv --min-chunk-bytes --dialect",
 }
 SECTIONS = tuple(_OPTIONS)
 
 EXPLANATIONS = {
     "--files-from": "PATH is a Parquet file, a folder of them, a quoted glob, a URL or a table.",
-    "--table": "Files of a table change in one commit: see sbbf help tables.",
+    "--as-files": "Files of a table change in one commit: see sbbf help tables.",
     "--keys": "A key is never a word of the command line, which other users can read.",
-    "--runner": "Processes of this machine, or of Spark: see sbbf help spark.",
+    "--on": "Processes of this machine do the work, or Spark: see sbbf help spark.",
     "--format": "Results are on standard output, everything else on standard error.",
-    "--config": "A variable, SBBF_COMMAND_OPTION, or a file can set most options.",
+    "--config": "A variable, SBBF_COMMAND_OPTION, or a file can set most options, and what has no dashes here.",
 }
 """The explanation of a section, by the option that brings it."""
 
@@ -47,17 +47,17 @@ ANYWHERE = "anywhere"
 READING = "reading"  # in commands that change no file; in the others it would allow or widen a change
 COMMAND_LINE = "command line"
 _PLACES = {
-    READING: "--column --value --values-file --null --run --mine --files-from",
-    COMMAND_LINE: "--reader --writer --advise --drop --rebuild --compact --unreadable --remove-undeclared --against"
-    " --list-rules --output --in-place --append --force --allow-table-files --commit --also-new-files --abandoned --older-than --ours"
-    " --allow-outside --report --keys --state --version --help",  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
+    READING: "--column --value --values-file --null --run --files-from",
+    COMMAND_LINE: "--reader --writer --advise --rebuild --compact --remove-undeclared"
+    " --output --in-place --append --allow --also-new-files --abandoned --ours"
+    " --report --keys --state --version --help",  # SBBF_KEYS and SBBF_KEYS_FILE are for all commands
 }
 
 # What a value names, for the completion of it.
 COLUMN, FILE, GROUP_OR_RULE, TYPE = "column", "file", "rule", "type"
 _NAMED = {
     COLUMN: "--column --require",
-    FILE: "--values-file --queries --against --baseline --output --report --keys --files-from --state --config",
+    FILE: "--values-file --baseline --output --report --keys --files-from --state --config",
     GROUP_OR_RULE: "--select --ignore",
     TYPE: "--type",
 }
@@ -67,6 +67,19 @@ class About(NamedTuple):
     section: str
     settable: str = ANYWHERE
     names: str | None = None
+
+
+class PureSetting(click.Option):
+    """A setting that is no option: a variable or the configuration file can state it."""
+
+    def __init__(self, names: Sequence[str], **attributes: Any) -> None:
+        super().__init__(names, **{**attributes, "hidden": True})
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Keep it from the parser of the command line."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return f"{name_of(self).lstrip('-')} = {self.metavar}", self.help or ""
 
 
 _SECTION, _PLACE, _NAMES = (
@@ -111,14 +124,37 @@ def settable_options(command: click.Command) -> Iterator[click.Option]:
             yield parameter
 
 
-def _split_names(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+def split_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the names in texts, which commas may separate."""
     return tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",")))
+
+
+TABLE_FILES, CONDITIONAL_PUT, WEAK_FILTERS, OUTSIDE_FILES = "table-files", "conditional-put", "weak-filters", "outside-files"
+RISKS = {
+    TABLE_FILES: "change files that belong to tables",
+    CONDITIONAL_PUT: "all writers of a log on S3 create versions by conditional requests",
+    WEAK_FILTERS: "write filters whose false-positive rate is above 50 %, and far above the target",
+    OUTSIDE_FILES: "read files outside the folder of the table that its metadata names",
+}
+"""What `--allow` confirms, by its value."""
+
+
+def allow_option(*risks: str) -> Callable[[Any], Any]:
+    """Build the option that confirms risks; it passes `allow`, a set of their names, to a command."""
+    return click.option(
+        "--allow",
+        multiple=True,
+        type=click.Choice(risks),
+        metavar="RISK",
+        callback=lambda ctx, param, value: frozenset(value),
+        help=f"Accept a risk: {', '.join(risks)} (repeat for more). The risks: {', '.join(f'{name} ({RISKS[name]})' for name in risks)}.",
+    )
 
 
 engines_option = click.option(
     "--engines",
     multiple=True,
     metavar="NAMES",
-    callback=_split_names,
+    callback=lambda ctx, option, texts: split_names(texts),
     help="The query engines that read the files. Names or releases such as duckdb-1.4, separated by commas.  [default: all]",
 )

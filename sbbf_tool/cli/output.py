@@ -9,18 +9,79 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from threading import RLock
 from typing import Any, TextIO, cast
 
 import click
 
-from sbbf_tool.cli.status_line import StatusLine
+from sbbf_tool.cli.tables import Plain
 from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape, redact_text, to_json
 
 BROKEN_PIPE = 141
 """The exit code that a shell reports for a program that a closed pipe ended."""
+
+
+_ERASE = "\r\x1b[K"
+
+
+class StatusLine:
+    """A line on standard error that is erased before anything else is printed, on either stream, and drawn again later.
+
+    Several threads may use it. `print_line` also works if the stream is no terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = RLock()
+        self._owner = os.getpid()
+        self._is_used = self._is_drawn = False
+        self._is_line_complete = True
+
+    def draw(self, text: str) -> None:
+        """Replace the line, unless other output has begun a line and not ended it."""
+        with self._lock:
+            if self._is_line_complete:
+                self._is_used = self._is_drawn = True
+                self._send(_ERASE + text)
+
+    def erase(self) -> None:
+        with self._lock:
+            if self._is_drawn:
+                self._is_drawn = False
+                self._send(_ERASE)
+
+    def print_line(self, text: str) -> None:
+        """Print a line that stays."""
+        with self._lock:
+            self._send(f"{text}\n")
+
+    @contextmanager
+    def hidden(self, text: str = "") -> Iterator[None]:
+        """Erase the line, and draw nothing while the block prints `text`."""
+        if os.getpid() != self._owner:
+            # A forked process cannot know whether its parent has drawn the line, or whether a thread of the parent holds the lock.
+            if self._is_used and text:
+                self._send(_ERASE)
+            yield
+            return
+        with self._lock:
+            self.erase()
+            yield
+            self._is_line_complete = not text or text.endswith("\n")
+
+    def _send(self, text: str) -> None:
+        # Python's buffers have locks that a process would inherit if it were forked while another thread writes.
+        try:
+            data = text.encode(self._stream.encoding or "utf-8", "backslashreplace")
+            descriptor = self._stream.fileno()
+        except (OSError, ValueError):
+            self._stream.write(text)
+            return
+        with suppress(OSError):
+            os.write(descriptor, data)
 
 
 class PatientOutput:
@@ -39,41 +100,38 @@ class PatientOutput:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        if self.error is None:
-            try:
-                with self._hidden(text):
-                    return self._stream.write(text)
-            except OSError as error:
-                self._fail(error)
+        with self._patience(), self._hidden(text):
+            if self.error is None:
+                self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        if self.error is None:
-            try:
+        with self._patience():
+            if self.error is None:
                 self._stream.flush()
-            except OSError as error:
-                self._fail(error)
 
     def write_bytes(self, data: Any) -> int:
         """Write bytes after the text so far."""
-        if self.error is None:
-            try:
-                self._stream.flush()
+        self.flush()
+        with self._patience():
+            if self.error is None:
                 self._stream.buffer.write(data)
-            except OSError as error:
-                self._fail(error)
         return memoryview(data).nbytes
 
     @property
     def has_broken_pipe(self) -> bool:
         return isinstance(self.error, BrokenPipeError)
 
-    def _fail(self, error: OSError) -> None:
-        self.error = error
-        # Data left in Python's buffer would fail again when it is flushed at exit.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+    @contextmanager
+    def _patience(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.error = error
+            # Data left in Python's buffer would fail again when it is flushed at exit.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
 
 class PatientBinary(io.RawIOBase):
@@ -89,38 +147,22 @@ class PatientBinary(io.RawIOBase):
         return self._output.write_bytes(data)
 
 
-class _Quota:
-    """How many errors, and how many warnings, are still printed."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._counts: Counter[str] = Counter()
-
-    def take(self, kind: str) -> bool:
-        """Count a line of this kind; return whether it is printed."""
-        self._counts[kind] += 1
-        return self._counts[kind] <= self._most
-
-    def excess(self) -> dict[str, int]:
-        """Return the numbers of lines that were not printed."""
-        return {kind: count - self._most for kind, count in self._counts.items() if count > self._most}
-
-
-_quota: ContextVar[_Quota | None] = ContextVar("quota", default=None)
+_limit: ContextVar[tuple[int, Counter[str]] | None] = ContextVar("limit", default=None)
+"""The number of errors, and of warnings, that are printed, and how many there were."""
 
 
 @contextmanager
 def limit_complaints(most: int | None) -> Iterator[None]:
     """Inside the block, print only this many errors and this many warnings; at its end, the number of others. None means all."""
-    quota = None if most is None else _Quota(most)
-    token = _quota.set(quota)
+    counts = Counter[str]()
+    token = _limit.set(None if most is None else (most, counts))
     try:
         yield
     finally:
-        _quota.reset(token)
-        for kind, count in quota.excess().items() if quota is not None else ():
-            if kind == "error" or not terminal().quiet:
-                complain(f"sbbf: and {count:,} more {kind}{'' if count == 1 else 's'}; --each-file shows them")
+        _limit.reset(token)
+        for kind, count in counts.items():
+            if most is not None and count > most and (kind == "error" or not terminal().quiet):
+                complain(f"sbbf: and {count - most:,} more {kind}{'' if count == most + 1 else 's'}; --all shows them")
 
 
 def complain(line: str, *, kind: str = "error") -> None:
@@ -128,21 +170,29 @@ def complain(line: str, *, kind: str = "error") -> None:
 
     Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
     """
-    quota = _quota.get()
-    if quota is not None and kind in ("error", "warning") and not quota.take(kind):
-        return
-    lines = [escape(redact_text(line))]
-    width, color = terminal().width(sys.stderr), terminal().has_color(sys.stderr)
-    if width is not None:
-        from sbbf_tool.cli.tables import wrap
+    if (limit := _limit.get()) is not None and kind in ("error", "warning"):
+        most, counts = limit
+        counts[kind] += 1
+        if counts[kind] > most:
+            return
+    for part in writer_for(sys.stderr).wrap(escape(redact_text(line)), is_error=kind == "error"):
+        print(part, file=sys.stderr, flush=True)
 
-        lines = list(wrap(lines[0], width, "  "))
-    if color:
-        from sbbf_tool.cli.styles import paint_label
 
-        lines[0] = paint_label(lines[0], is_error=kind == "error")
-    for part in lines:
-        click.echo(part, err=True, color=color)
+def writer_for(stream: TextIO) -> Plain:
+    """Return what lays out lines and tables for a stream: a screen, if it has a width or colours."""
+    width, has_color = terminal().width(stream), terminal().has_color(stream)
+    if width is None and not has_color:
+        return Plain()
+    from sbbf_tool.cli.screen import Screen
+
+    return Screen(width, has_color=has_color)
+
+
+def print_out(text: str) -> None:
+    """Print text, which ends with a line end, on standard output."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def encodable_json(document: Any, encoding: str, *, indent: int | None = None) -> str:

@@ -7,65 +7,67 @@ from __future__ import annotations
 
 import re
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import Any
 
-import click
-
-from sbbf_tool.cli import tables
+from sbbf_tool.cli.output import print_out, writer_for
 from sbbf_tool.cli.spelling import quote_command
-from sbbf_tool.cli.styles import paint_label, paint_last
-from sbbf_tool.cli.tables import NUMBERS, Heading
-from sbbf_tool.cli.terminal import is_terminal, terminal
+from sbbf_tool.cli.tables import NUMBERS, Heading, Plain, format_cells
+from sbbf_tool.cli.terminal import is_terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
 
-Rows = Iterable[Sequence[object]]
-Choice = Callable[[Sequence[object]], bool]
+Rows = Iterable[object]
+"""The cells of each row as a tuple, or an object with the attributes that the columns name."""
+Choice = Callable[[Any], bool]
 
 MOST_ROWS = 40
-"""Rows of a table on a terminal; a pipe gets all, as does a terminal with --wide."""
+"""Rows of a table on a terminal; a pipe gets all, as does a terminal with --all."""
 MOST_LINES_OF_TABLE = 50
 """Lines of a table on a terminal, more than its rows if cells wrap."""
 MOST_LINES = 10
 """Lines of a list on a terminal."""
 _LINES_AT_ONCE = 1000
 _MOST_NAMES = 12
-_MOST_LINES_OF_COMMAND = 10
 
 
-class Page(ABC):
-    """Where a command prints its lines and tables."""
+class Page:
+    """Where a command prints its lines and tables: plain text or, on a terminal, what a screen draws."""
 
-    units: bool
-    """Whether sizes are printed with units, such as 3.1 kB, instead of exactly."""
-    width: int | None = None
-    """Cells per line; None for any number."""
-    has_blocks = True
-    """Whether block characters can be printed."""
-    is_terminal = False
+    units = is_terminal = has_headings = False
     lines = 0
     """Lines or, in Markdown, blocks printed so far."""
-    has_headings = False
 
-    @abstractmethod
+    def __init__(self, write: Callable[[str], object] | None = None) -> None:
+        """Print on standard output or, if `write` is given, call it with text."""
+        self._write = write or print_out
+        self._writer = writer_for(sys.stdout) if write is None else Plain()
+        self.units = self.is_terminal = write is None and is_terminal(sys.stdout)
+        self.width = self._writer.width
+        self._has_blocks = write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+
     def say(self, line: str, word: str = "") -> None:
         """Print a line, which is escaped. The last `word` and colon in it gets the style of the word."""
+        self._print(self._writer.wrap(escape(line), word))
 
     def heading(self, text: str) -> None:
         """Print a heading, which is escaped; on pages without headings, a line."""
         self.say(text)
 
-    @abstractmethod
     def command(self, words: Sequence[str], label: str = "") -> None:
         """Print a command in shell syntax."""
+        self._print(self._writer.command(words, label))
 
-    @abstractmethod
+    def next(self, words: Sequence[str], purpose: str) -> None:
+        """Print what to do next, a command and its purpose; on a terminal alone, since scripts need no advice."""
+        if self.is_terminal:
+            self.command(words, f"next: to {purpose}: ")
+
     def code(self, text: str) -> None:
         """Print lines to paste elsewhere: escaped, but neither wrapped nor coloured."""
+        self._print([escape(line) for line in text.splitlines()])
 
-    @abstractmethod
     def table(
         self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
@@ -73,182 +75,69 @@ class Page(ABC):
 
         If there are more rows than that, the rows that `matters` selects come first.
         """
-
-    def hides(self, column: str, columns: Sequence[Heading], rows: Rows) -> bool:
-        """Return whether the page has no room for a column of this table."""
-        return False
+        cells = list(rows)
+        count = len(cells) if whole or self.width is None else min(most_rows, len(cells))
+        if count < len(cells) and matters is not None:
+            cells.sort(key=matters, reverse=True)
+        lines: list[str] = []
+        while count and not lines:
+            lines = self._writer.table(*format_cells(columns, cells[:count], units=self.units))
+            if not whole and self.width is not None and len(lines) > MOST_LINES_OF_TABLE and count > 1:
+                # Cells that wrap take several lines.
+                count, lines = min(max(count * MOST_LINES_OF_TABLE // len(lines), 1), count - 1), []
+        self._print(lines)
+        if count < len(cells):
+            self.say(f"and {format_count(len(cells) - count, 'more row')}; --all shows them")
 
     def say_all(self, lines: Iterable[str]) -> None:
         """Print lines; a terminal gets the first ones."""
-        for line in lines:
+        remaining = iter(lines)
+        if self.width is None:
+            while block := [escape(line) for line in islice(remaining, _LINES_AT_ONCE)]:
+                self._print(block)
+            return
+        for line in islice(remaining, MOST_LINES):
             self.say(line)
+        if more := sum(1 for _ in remaining):
+            self.say(f"and {more:,} more; --all shows them")
 
     def join_names(self, names: Sequence[str]) -> str:
         """Join names; a terminal gets the first ones."""
-        return ", ".join(names)
+        most = _MOST_NAMES if self.width is not None else len(names)
+        return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
     def bar(self, share: float, cells: int) -> str:
         """Draw a share of a bar of this many cells."""
-        full, rest = ("█", "░") if self.has_blocks else ("#", ".")
+        full, rest = ("█", "░") if self._has_blocks else ("#", ".")
         length = min(max(round(share * cells), share > 0), cells - (share < 1))
         return full * length + rest * (cells - length)
 
     def bars(self, ratios: Sequence[float | None], most: int) -> str:
         """Draw a bar of eight heights for each ratio from 0 to 1, and a dot for None; several share a bar if there are more than `most`."""
         count = min(len(ratios), most)
+        heights, none = ("▁▂▃▄▅▆▇█", "·") if self._has_blocks else ("12345678", ".")
         groups = (ratios[len(ratios) * at // count : len(ratios) * (at + 1) // count] for at in range(count))
-        heights = "▁▂▃▄▅▆▇█" if self.has_blocks else "12345678"
         highest = (max((ratio for ratio in group if ratio is not None), default=None) for group in groups)
-        return "".join(
-            "·" if ratio is None and self.has_blocks else "." if ratio is None else heights[min(int(ratio * 8), 7)] for ratio in highest
-        )
+        return "".join(none if ratio is None else heights[min(int(ratio * 8), 7)] for ratio in highest)
 
     def bytes(self, count: int) -> str:
         """Format a size within a line: `3.1 kB` or `3,111 bytes`."""
         return format_size(count) if self.units else format_count(count, "byte")
 
-
-class NoPage(Page):
-    """A page of which only the number of lines is known."""
-
-    units = False
-
-    def say(self, line: str, word: str = "") -> None:
-        self.lines += 1
-
-    def command(self, words: Sequence[str], label: str = "") -> None:
-        self.lines += 1
-
-    def code(self, text: str) -> None:
-        self.lines += text.count("\n")
-
-    def table(
-        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
-    ) -> None:
-        self.lines += any(True for _ in rows)
-
-
-class TextPage(Page):
-    """Plain text: standard output or, if `write` is given, what that function does with each line."""
-
-    def __init__(self, write: Callable[[str], object] | None = None) -> None:
-        self._write = write
-        self.units = self.is_terminal = write is None and is_terminal(sys.stdout)
-        self.width = terminal().width(sys.stdout) if write is None else None
-        self.has_blocks = write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
-        self._color = write is None and terminal().has_color(sys.stdout)
-
-    def say(self, line: str, word: str = "") -> None:
-        text = escape(line)
-        lines = [text] if self.width is None else list(tables.wrap(text, self.width, "  "))
-        if self._color:
-            lines = paint_last(lines, word) if word else [paint_label(lines[0]), *lines[1:]]
-        for part in lines:
-            self._print(part)
-
-    def command(self, words: Sequence[str], label: str = "") -> None:
-        text = label + quote_command(words)
-        if self.width is None or tables.cell_width(text) <= self.width:
-            self.say(text)
-            return
-        # A line that ends with a backslash continues, so that the command can be copied as it is.
-        lines = _pack(label, words, self.width - 2)
-        if len(lines) > _MOST_LINES_OF_COMMAND:
-            self.say(f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --wide shows them)")
-            return
-        for at, line in enumerate(lines):
-            self._print(paint_label(line) if self._color and at == 0 else line)
-
-    def code(self, text: str) -> None:
-        for line in text.splitlines():
-            self._print(escape(line))
-
-    def table(
-        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
-    ) -> None:
-        cells = [list(row) for row in rows]
-        most = None if whole or self.width is None else most_rows
-        count = len(cells) if most is None else min(most, len(cells))
-        if count < len(cells) and matters is not None:
-            cells.sort(key=matters, reverse=True)
-        lines = self._format(columns, cells[:count])
-        if most is not None and len(lines) > MOST_LINES_OF_TABLE and matters is not None:
-            cells.sort(key=matters, reverse=True)
-        while most is not None and len(lines) > MOST_LINES_OF_TABLE and count > 1:
-            # Cells that wrap take several lines.
-            count = min(max(count * MOST_LINES_OF_TABLE // len(lines), 1), count - 1)
-            lines = self._format(columns, cells[:count])
-        for line in lines:
-            self._print(line)
-        if count < len(cells):
-            self.say(f"and {format_count(len(cells) - count, 'more row')}; --wide shows them")
-
-    def _format(self, columns: Sequence[Heading], cells: Rows) -> list[str]:
-        rows = list(cells)
-        return list(tables.format_table(columns, rows, self.width, units=self.units, color=self._color)) if rows else []
-
-    def hides(self, column: str, columns: Sequence[Heading], rows: Rows) -> bool:
-        return column in tables.hidden_columns(columns, rows, self.width, units=self.units)
-
-    def say_all(self, lines: Iterable[str]) -> None:
-        remaining = iter(lines)
-        if self.width is None:
-            while block := [escape(line) for line in islice(remaining, _LINES_AT_ONCE)]:
-                self._print("\n".join(block), len(block))
-            return
-        super().say_all(islice(remaining, MOST_LINES))
-        if more := sum(1 for _ in remaining):
-            self.say(f"and {more:,} more; --wide shows them")
-
-    def join_names(self, names: Sequence[str]) -> str:
-        if self.width is None or len(names) <= _MOST_NAMES:
-            return super().join_names(names)
-        return f"{super().join_names(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES:,} more"
-
-    def _print(self, line: str, lines: int = 1) -> None:
-        self.lines += lines
-        if self._write is None:
-            click.echo(line, color=self._color)
-        else:
-            self._write(f"{line}\n")
-
-
-def _pack(label: str, words: Sequence[str], width: int) -> list[str]:
-    """Lay out a command in lines that end with a backslash, so that a shell joins them again.
-
-    A word that is wider than a line is broken into words that a shell concatenates: its later parts begin at the margin.
-    """
-    indent = " " * (len(label) - len(label.lstrip(" ")) + 4)
-    lines = [label.rstrip(" ")] if label.strip() else []
-    for word in words:
-        quoted = escape(quote_command([word]))
-        if lines and tables.cell_width(lines[-1]) + 1 + tables.cell_width(quoted) <= width:
-            lines[-1] += f" {quoted}"
-            continue
+    def _print(self, lines: Sequence[str]) -> None:
         if lines:
-            lines[-1] += " \\"
-        if tables.cell_width(indent + quoted) <= width:
-            lines.append((indent if lines else "") + quoted)
-            continue
-        parts = [""]
-        for character in word:
-            if tables.cell_width(indent + escape(quote_command([parts[-1] + character]))) > width:
-                parts.append("")
-            parts[-1] += character
-        pieces = [escape(quote_command([part])) for part in parts]
-        lines += [indent + pieces[0] + "\\", *(f"{piece}\\" for piece in pieces[1:-1]), pieces[-1]]
-    return lines
+            self.lines += len(lines)
+            self._write("\n".join(lines) + "\n")
 
 
 class MarkdownPage(Page):
     """Markdown, for a CI system's summary or an issue; lines are paragraphs."""
 
-    units = True
     has_headings = True
 
     def __init__(self, write: Callable[[str], object]) -> None:
-        """`write` takes each block of the text, which ends with a line end."""
-        self._write = write
+        super().__init__(write)
+        self.units = True
 
     def say(self, line: str, word: str = "") -> None:
         self._block(_markdown(line.strip()))
@@ -273,10 +162,10 @@ class MarkdownPage(Page):
     def table(
         self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
     ) -> None:
-        cells = [list(row) for row in rows]
+        cells = list(rows)
         if not cells:
             return
-        visible, lines = tables.format_cells(columns, cells, units=self.units)
+        visible, lines = format_cells(columns, cells, units=True)
         rule = ("---:" if column.kind in NUMBERS else "---" for column in visible)
         header = (_markdown(column.name) for column in visible)
         self._block("\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *(map(_markdown, line) for line in lines))))

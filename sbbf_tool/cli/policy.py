@@ -11,16 +11,12 @@ import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
-from sbbf_tool.cli.formats import Outputs, Run, View
-from sbbf_tool.cli.options import add_options, engines_option, name_of
-from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.options import PureSetting, add_options, engines_option, name_of
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import RATIO, SIZE
-from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 from sbbf_tool.errors import ErrorPlace, UsageError
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.rules import RulesReport
     from sbbf_tool.rules.check_policy import PathEntry, PathPolicies, Policy
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.table import Table
@@ -29,26 +25,27 @@ _LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"
 _FIELDS = ("select", "ignore", "quick", "fail_on")
 
 _RULE_OPTIONS = (
-    click.option("--select", multiple=True, metavar="RULE", help="Run only this rule or group (repeat for more)."),
+    click.option(
+        "--select",
+        multiple=True,
+        metavar="RULE",
+        help="Run only this rule or group (repeat for more). The group declared has the filters of a table's properties and sbbf.toml.",
+    ),
     click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule or group (repeat for more)."),
     click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
     click.option("--fail-on", metavar="SEVERITY", help="Fail from this severity on.  [default: error]"),
     click.option("--baseline", metavar="FILE", help="Do not fail on the findings of this report. It is one of an earlier check."),
-    click.option("--list-rules", is_flag=True, help="List all rules and exit."),
 )
 _OPTIONS = (
     click.option(
         "--require", multiple=True, metavar="COLUMN", help="This column must have filters (repeat for more). Every row group needs one."
     ),
-    click.option(
-        "--declared",
-        is_flag=True,
-        help="Check only declared filters. The properties of a table and the configuration file declare them.",
-    ),
     click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
-    click.option("--max-bytes-share", type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."),
-    click.option("--min-ndv", type=int, metavar="N", help="Minimum number of distinct values in a filter."),
-    click.option("--min-chunk-bytes", type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
+    click.option(
+        "--max-bytes-share", cls=PureSetting, type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."
+    ),
+    click.option("--min-ndv", cls=PureSetting, type=int, metavar="N", help="Minimum number of distinct values in a filter."),
+    click.option("--min-chunk-bytes", cls=PureSetting, type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
     engines_option,
     *_RULE_OPTIONS,
 )
@@ -118,29 +115,3 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
                 ensure_kind(option, key, value, config._replace(place=place))
                 settings[str(option.name)] = option.type_cast_value(ctx, value)
         yield PathEntry(os.path.dirname(os.path.abspath(config.path)), tuple(globs), settings, f"{config.path}: {place}")
-
-
-def show_rules(outputs: Outputs, schema: str = "check") -> None:
-    """Print all rules of reports of this schema, group by group."""
-    from sbbf_tool.reports.rules import RulesReport
-    from sbbf_tool.rules.catalog import list_rules
-
-    outputs.print(Run(_RulesView(), RulesReport, is_single=True), "rules", RulesReport(list_rules(schema)))
-
-
-_COLUMNS = (
-    Heading("name", WORD),
-    Heading("group", WORD, 2),
-    Heading("severity", WORD),
-    Heading("reads", WORD, 3),
-    Heading("message", SUMMARY, 1),
-)
-
-
-class _RulesView(View["RulesReport"]):
-    schema = "rules"
-
-    def show(self, page: Page, report: RulesReport) -> None:
-        page.table(_COLUMNS, [(rule.name, rule.group, rule.severity, rule.reads, rule.message) for rule in report.rules])
-        if page.is_terminal:
-            page.say("sbbf rule NAME explains a rule")

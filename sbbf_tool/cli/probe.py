@@ -2,94 +2,60 @@
 
 from __future__ import annotations
 
-import os
-import re
-import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
-from sbbf_tool.cli.formats import TABLE, Outputs, View, output_options
+from sbbf_tool.cli.formats import ANSWER_FORMATS
+from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.query import AnswerView, NegativeValues, ensure_column, query_options, split_condition
 from sbbf_tool.cli.report import report_files
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
-from sbbf_tool.display import escape, redact
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.display import redact
+from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import format_count, format_row_groups
 from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
-from sbbf_tool.reports.rows import Row
+from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHED, VANISHED, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.advice.queries import Condition
-    from sbbf_tool.reports.probe import InconclusiveRowGroups, UnfitValue
-    from sbbf_tool.verbs.explain import ExplainReport
+    from sbbf_tool.reports.probe import InconclusiveRowGroups
     from sbbf_tool.verbs.probe import Probe
 
-MAYBE, ABSENT = 0, 1
-
-_CONDITION = re.compile(r"[=<>]|\s(in|is|not|between|like)\b", re.IGNORECASE)
-
-
-class NegativeValues(Command):
-    """A command that accepts as values negative numbers, which click would parse as options, and a `-` after `--`."""
-
-    _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        end_of_options = args.index("--") if "--" in args else len(args)
-        numbers = {spelling for option in self.params if option.type in (click.INT, click.FLOAT) for spelling in option.opts}
-        # With --names, -0 is the option.
-        options = {"-0"} if "--names" in args[:end_of_options] else set()
-        marked_args = [
-            VALUE_MARK + arg
-            if (self._NEGATIVE.match(arg) and previous not in numbers and arg not in options) or (arg == "-" and at > end_of_options)
-            else arg
-            for at, (previous, arg) in enumerate(zip(["", *args], args, strict=False))
-        ]
-        remaining_args = super().parse_args(ctx, marked_args)
-        for name, value in ctx.params.items():
-            if isinstance(value, str):
-                ctx.params[name] = unmark(value)
-        return remaining_args
+EVERY_COLUMN = "*"
 
 
 @click.command(cls=NegativeValues)
-@click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs.")
-@click.option("--any-column", is_flag=True, help="Query every column that can hold a value. The arguments are PATH VALUE..., or PATHs.")
-@click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more).")
+@query_options
 @click.option(
     "--values-file",
     type=click.Path(),
     help="Query the values in this file too, one per line. Empty lines do not count; - reads standard input.",
 )
-@click.option("--null", "ask_null", is_flag=True, help="Query null.")
-@click.option("--dialect", metavar="NAME", help="Query filters of this draft of the format too. Without the option, they give no answer.")
+@click.option(
+    "--dialect",
+    cls=PureSetting,
+    metavar="NAME",
+    help="Query filters of this draft of the format too. Without it, they give no answer.",
+)
 @click.option("--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries.")
 @click.option("--confirm", is_flag=True, help="Read the column where values may be. The answers, present or absent, are certain.")
 @click.option(
     "--rows", is_flag=True, help="List the rows that have a value. Each is a file, a row group, a row number, a value and a column."
 )
 @click.option("--all-versions", is_flag=True, help="Of a table: search the files of all retained versions, with the rows that are deleted.")
-@click.option("--names", is_flag=True, help="Print only the names of files that may hold a value. Each is on a line of its own.")
-@click.option("-0", "--null-separated", "ends_with_nul", is_flag=True, help="End --names with NUL bytes, not line breaks.")
-@click.option("--stats", is_flag=True, help="Print bytes, files and requests to standard error.")
-@strict_option
-@output_options()
-@over_files("PATH [COLUMN VALUE... | VALUE... | CONDITION] | PATH...")
+@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, formats=ANSWER_FORMATS)
 def command(
     files: Files,
     column: str | None,
-    any_column: bool,
     named_values: tuple[str, ...],
     values_file: str | None,
     ask_null: bool,
@@ -98,24 +64,21 @@ def command(
     confirm: bool,
     rows: bool,
     all_versions: bool,
-    names: bool,
-    ends_with_nul: bool,
-    stats: bool,
-    strict: bool,
-    outputs: Outputs,
 ) -> int:
     """Test whether files may hold a value, by statistics, filters, dictionaries.
 
     \b
     $ sbbf probe events.parquet user_id 42
-    $ sbbf probe lake "user_id IN (42, 43) AND country = 'DE'" --names
+    $ sbbf probe lake "user_id IN (42, 43) AND country = 'DE'" --format names
 
     `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and reads values from --value and
     --values-file. `sbbf probe PATH CONDITION` looks for rows that satisfy all parts of a condition; the values are those of its first
-    column. Statistics are min, max and null counts. The column's type determines how values are written: 42, 0x00ff, text. The argument `-`
-    as VALUE reads values from standard input, one per line, and skips empty lines; after `--`, and with --value, `-` is a value. Exit code
-    0: some row group may hold one of the values; 1: all values are certainly absent from all files. For several files, the command lists
-    those that may hold a value; for more than 1,000 values in one file, the values that it may hold.
+    column. The column '*' stands for every one that can hold a value. Statistics are min, max and null counts. The column's type determines
+    how values are written: 42, 0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips empty
+    lines; after `--`, and with --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly
+    absent from all files. For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the
+    values that it may hold. The format names prints only the names of such files, names0 ends them with NUL bytes. With --verbose, bytes,
+    files and requests are counted.
 
     With --confirm, the answers are certain, or say why reading does not show them. Rows that a table has deleted are absent then, unless
     --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null
@@ -123,277 +86,157 @@ def command(
     """
     # Only as an argument does `-` stand for standard input.
     named_values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.probe import Probe
 
-    if column is not None and any_column:
-        raise click.UsageError("give -c COLUMN or --any-column, not both")
     has_values = bool(named_values) or values_file is not None or ask_null
-    split = None if has_values or any_column or column is not None else split_condition(files)
+    split = None if has_values or column is not None else split_condition(files)
     also: list[Condition] = []
     all_values: Sequence[str | None]
     if split is not None:
         files, ((column, all_values), *also) = split
     else:
-        files, column, values = _split_arguments(files, column, named_values, any_column=any_column, has_values=has_values)
+        files, column, values = _split_arguments(files, column, named_values)
         files.ensure_single_reader(values_file, *values)
         all_values = collect_values(values, values_file, ask_null)
     files.all_versions = all_versions
     if all_versions and files.table is None:
         raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
-    verb = Probe(column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
-    if names and (rows or outputs.formats != {TABLE}):
-        raise click.UsageError("--names prints only names: leave out --rows, --format and --report")
-    if ends_with_nul and not names:
-        raise click.UsageError("--null-separated ends names: give --names too")
-    end_of_name = (b"\0" if ends_with_nul else b"\n") if names else None
-    view = _ProbeView(files, verb, values_file, end_of_name)
-    work = Work(verb, keys=files.keys, strict=files.is_strict(strict))
-    code = report_files(files, work, view, outputs, work.needs.columns)
-    if stats:
+    verb = Probe(None if column == EVERY_COLUMN else column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
+    view = _ProbeView(files, verb, values_file)
+    work = files.work(verb)
+    code = report_files(files, work, view, work.needs.columns)
+    if terminal().verbose:
         view.show_stats()
     return code
 
 
-def split_condition(files: Files) -> tuple[Files, tuple[Condition, ...]] | None:
-    """Return the PATHs, and the conditions that the last argument states; None if it is no condition.
-
-    After the name of a column, the last argument is a value, also if it has the form of a condition.
-    """
-    *paths, text = [unmark(argument) for argument in files.arguments] or [""]
-    if not _CONDITION.search(text) or not (paths or files.is_listed) or (len(paths) > 1 and not _is_path(paths[-1])):
-        return None
-    from sbbf_tool.advice.queries import parse_query
-
-    ensure_column(text)
-    return files.of(tuple(paths)), parse_query(text).conditions
-
-
-def _split_arguments(
-    files: Files, column: str | None, values: tuple[str, ...], *, any_column: bool, has_values: bool
-) -> tuple[Files, str | None, tuple[str, ...]]:
-    """Return the files, the column and the values of `PATH [COLUMN] VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
-    if column is not None or (any_column and (has_values or files.is_listed)):
+def _split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -> tuple[Files, str, tuple[str, ...]]:
+    """Return the files, the column and the values of `PATH COLUMN VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
+    if column is not None:
         return files.of(tuple(map(unmark, files.arguments))), column, values
     if files.is_listed:
         raise click.UsageError("with --files-from, name the column with -c COLUMN")
     if len(files.arguments) < 2:
-        needed = "value" if any_column else "column"
-        raise click.UsageError(f"no {needed} was given" if files.arguments else "no file was given: give PATH or --files-from")
+        raise click.UsageError("no column was given" if files.arguments else "no file was given: give PATH or --files-from")
     path, *rest = files.arguments
-    ensure_column(unmark(rest[0]))
-    if not any_column:
-        column = unmark(rest.pop(0))
-        if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
-            raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
-    elif _is_condition(unmark(rest[-1])):
-        raise click.UsageError(f"{unmark(rest[-1])!r} is a condition: leave out --any-column, or look for this text with --value")
+    column = unmark(rest.pop(0))
+    ensure_column(column)
+    if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
+        raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
     return files.of((unmark(path),)), column, (*rest, *values)
 
 
-def _is_condition(text: str) -> bool:
-    from sbbf_tool.advice.queries import parse_query
-
-    with suppress(UsageError):
-        return bool(_CONDITION.search(text) and parse_query(text).conditions)
-    return False
-
-
-def ensure_column(name: str) -> None:
-    """Raise click.UsageError if the column, or what is in its place, is a file: the shell has expanded a glob."""
-    if _is_path(name):
-        raise click.UsageError(f"expected a column or a value, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
-
-
-def _is_path(name: str) -> bool:
-    return os.path.isfile(name) or (os.sep in name and os.path.exists(name))
-
-
-def say_without_column(files: int) -> str:
-    """Return the end of the last line that counts the files of a table without the column; empty if there are none."""
-    return f"; {format_count(files, 'file')} without the column" if files else ""
-
-
-def choose_exit_code(codes: set[int], warnings: Iterable[str], *, is_empty_table: bool) -> int:
-    """Return the exit code for all files: the highest error code; without errors, 0 if any file may hold a value, otherwise 1, with
-    warnings of what may be meant otherwise.
-    """
-    if not codes and not is_empty_table:
-        raise UnreadableError("no file was queried", hint="check the predicate of --where")
-    code = max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
-    for warning in warnings if code == ABSENT else ():
-        complain(f"sbbf: warning: {warning}", kind="warning")
-    return code
-
-
-_MOST_UNFIT = 5
-
-
-def keep_unfit(unfit: dict[str, UnfitValue] | None, report: ProbeReport | ExplainReport) -> dict[str, UnfitValue] | None:
-    """Return the values that no file so far can hold; None before the first file that has the column."""
-    if report.type is None:
-        return unfit
-    return {each.value: each for each in report.unfit if unfit is None or each.value in unfit}
-
-
-def say_unfit(unfit: dict[str, UnfitValue] | None, values_file: str | None = None) -> set[int]:
-    """Print the values that no file can hold, each with its line; return the exit code of an error, if there are any."""
-    for each in islice((unfit or {}).values(), _MOST_UNFIT):
-        line = None if values_file in (None, "-") else _find_line(values_file or "", each.value)
-        place = f"value {each.position + 1:,}" if line is None else f"values file {values_file}, line {line:,}"
-        complain(f"sbbf: {place}: {each.reason}")
-    if unfit and len(unfit) > _MOST_UNFIT:
-        complain(f"sbbf: {len(unfit) - _MOST_UNFIT:,} more values are in no file's type")
-    return {UsageError.exit_code} if unfit else set()
-
-
-def _find_line(name: str, value: str) -> int | None:
-    try:
-        with open(name, "rb") as stream:
-            lines = enumerate(stream, 1)
-            return next((number for number, line in lines if line.rstrip(b"\r\n") == value.encode("utf-8", "surrogateescape")), None)
-    except OSError:
-        return None
-
-
-class _ProbeView(View["ProbeReport"]):
+class _ProbeView(AnswerView["ProbeReport"]):
     """Lines of the values that a file may hold and their row groups, or of the rows that have them."""
 
     schema = "probe"
-    lists_answers = True
 
-    def __init__(self, files: Files, verb: Probe, values_file: str | None, end_of_name: bytes | None) -> None:
-        super().__init__()
-        self._is_empty_table = files.is_empty_table
+    sums = ("unprintable",)
+
+    def __init__(self, files: Files, verb: Probe, values_file: str | None) -> None:
+        super().__init__(files, values_file)
         self._column, self._values, self._confirms = verb.column, len(cast("Sequence[object]", verb.values)), verb.confirm
-        self.row = Row[RowsReport] if verb.rows else None
-        self._values_file = values_file
-        self._files = files
-        self._end_of_name = end_of_name
-        """What ends each name, if only names are printed."""
+        self.row, self._lists_rows = Row[RowsReport] if verb.rows else None, verb.rows
         self._values_with_hits: set[str] = set()
-        self._warnings: dict[str, None] = {}
-        self._unfit: dict[str, UnfitValue] | None = None
-        self._counts: Counter[str] = Counter(files=0)  # an empty one would keep truth values as they are
 
     def prepare(self, report: ProbeReport) -> ProbeReport:
-        return report if self.row is None else RowsReport(**vars(report))
+        return RowsReport(**vars(report)) if self._lists_rows else report
 
     def add(self, report: ProbeReport, row: Row[object]) -> int:
-        self._warnings.update(dict.fromkeys(report.warnings))
-        self._unfit = keep_unfit(self._unfit, report)
         answers = {answer for _, _, answer, *_ in _rows_of(report)} if self._confirms else set()
         self._values_with_hits.update(row[0] for row in _rows_of(report) if row[2] == PRESENT or not self._confirms)
-        self._counts.update(
-            files=1,
+        self.counts.update(
             present=PRESENT in answers,
             unsure=self._confirms and (bool(report.inconclusive) or bool(answers - {PRESENT})),
             hits=bool(report.hits),
             inconclusive=bool(report.inconclusive),
-            absent=report.is_absent,
             without_filter=any(_has_no_filter(report, each) for each in report.inconclusive),
-            without_column=report.type is None,
             bytes_read=report.bytes_read,
             requests=report.requests,
         )
-        return render.say_unreadable([(report.file, None, place) for place in report.unreadable]) or (ABSENT if report.is_absent else MAYBE)
+        return self.take_answer(report, row, is_absent=report.is_absent)
 
     def answer(self, codes: set[int]) -> int:
-        codes |= say_unfit(self._unfit, self._values_file) | ({UsageError.exit_code} if self._counts["unprintable"] else set())
-        return choose_exit_code(codes, self._warnings, is_empty_table=self._is_empty_table)
+        return super().answer(codes | ({UsageError.exit_code} if self.total["unprintable"] else set()))
 
     def show_stats(self) -> None:
-        requests = f" in {self._counts['requests']:,} requests" if self._counts["requests"] else ""
-        complain(f"read {self._counts['bytes_read']:,} bytes of {format_count(self._counts['files'], 'file')}{requests}", kind="note")
+        requests = f" in {self.counts['requests']:,} requests" if self.counts["requests"] else ""
+        complain(f"read {self.counts['bytes_read']:,} bytes of {format_count(self.counts['files'], 'file')}{requests}", kind="note")
 
     def show(self, page: Page, report: ProbeReport) -> None:
         self.show_line(page, report)
-        page.say_all(f"note: {note}" for note in report.notes if self._end_of_name is None)
+        page.say_all(f"note: {note}" for note in report.notes)
         self.show_end(page, "")
 
-    def _print_name(self, report: ProbeReport) -> None:
-        """Print the name of a file that may hold a value, unless it would be two lines."""
-        if report.is_absent:
-            return
-        name = os.fsencode(report.file)
-        if self._end_of_name == b"\n" and (b"\n" in name or b"\r" in name):
-            complain(f"sbbf: {report.file}: its name has a line break: end names with -0")
-            self._counts["unprintable"] += 1
-        elif sys.stdout.isatty():
-            click.echo(escape(report.file))
-        else:
-            sys.stdout.buffer.write(name + (self._end_of_name or b""))
-
     def show_line(self, page: Page, report: ProbeReport) -> None:
-        if self._end_of_name is not None:
-            self._print_name(report)
-            return
         for match in report.rows:
             page.say(f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: {render.value(match.value)}")
-        hits = tuple(hit for hit in report.hits if hit.answer != PRESENT) if self.row is not None else report.hits
+        hits = tuple(hit for hit in report.hits if hit.answer != PRESENT) if self._lists_rows else report.hits
         page.say_all(_describe(replace(report, hits=hits), confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:
-        counts = self._counts
-        if self._end_of_name is not None:
-            if counts["unsure"]:
-                complain(f"sbbf: of {format_count(counts['unsure'], 'file')}, reading does not show whether they hold values", kind="note")
-            for line in self._describe_versions():
-                complain(f"sbbf: {line}", kind="note")
-            return
-        values, total = format_count(self._values, "value"), format_count(counts["files"], "file")
+        counts = self.counts
+
+        def count(name: str) -> str:
+            return format_count(counts[name], "file")
+
         if counts["without_filter"]:
             has = "has" if counts["without_filter"] == 1 else "have"
-            page.say(
-                f"any of the values: {format_count(counts['without_filter'], 'file')} {has} no filter for {self._column or 'some columns'}"
-            )
+            page.say(f"any of the values: {count('without_filter')} {has} no filter for {self._column or 'some columns'}")
         answers = []
         if hits := counts["present"] if self._confirms else counts["files"] - counts["inconclusive"] - counts["absent"]:
             hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
             answers.append(f"{format_count(hits, 'file')} {hold} {len(self._values_with_hits):,} of the values")
         if counts["unsure"]:
-            answers.append(f"{format_count(counts['unsure'], 'file')} may hold some of them, which reading does not show")
+            answers.append(f"{count('unsure')} may hold some of them, which reading does not show")
         elif counts["inconclusive"]:
-            answers.append(f"{format_count(counts['inconclusive'], 'file')} may hold any of them, because filters gave no answer")
+            answers.append(f"{count('inconclusive')} may hold any of them, because filters gave no answer")
         if answers and counts["absent"]:
-            answers.append(f"{format_count(counts['absent'], 'file')} cannot hold any of them")
+            answers.append(f"{count('absent')} cannot hold any of them")
         elif not answers:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
             answers.append("none of them is in the files" if is_certain else "all of them are excluded")
-        for count, noun, what in (
-            (self.links, "linked folder", "skipped, which may hold any of them"),
-            (self.unfinished, "unfinished file", "left out, which may hold any of them"),
-            (self.left_out, "file", "left out, which may hold any of them"),
-            (self.failures, "more file", "could not be queried"),
+        outcomes = self.outcomes
+        for number, noun, what in (
+            (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
+            (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
+            (sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED), "file", "left out, which may hold any of them"),
+            (outcomes[FAILED] + outcomes[REFUSED], "more file", "could not be queried"),
         ):
-            if count:
-                answers.append(f"{format_count(count, noun)} {what}")
-        page.say(f"Queried {values} in {total}: {'; '.join(answers)}{say_without_column(counts['without_column'])}")
+            if number:
+                answers.append(f"{format_count(number, noun)} {what}")
+        values = format_count(self._values, "value")
+        page.say(f"Queried {values} in {count('files')}: {'; '.join(answers)}{self.say_without_column()}")
         page.say_all(self._describe_versions())
+
+    def notes(self) -> Iterator[str]:
+        if self.counts["unsure"]:
+            yield f"of {format_count(self.counts['unsure'], 'file')}, reading does not show whether they hold values"
+        yield from self._describe_versions()
 
     def _describe_versions(self) -> Iterator[str]:
         """Describe what the versions of a table do not show: files that are gone, and files that no version lists."""
-        if self._files.all_versions and self._files.table is not None:
-            if self.vanished:
-                yield f"{format_count(self.vanished, 'file')} of earlier versions {'is' if self.vanished == 1 else 'are'} gone"
+        if self.files.all_versions and self.files.table is not None:
+            if gone := self.outcomes[VANISHED]:
+                yield f"{format_count(gone, 'file')} of earlier versions {'is' if gone == 1 else 'are'} gone"
             verb, hint = "is" if self._unlisted == 1 else "are", "; --as-files searches that folder" if self._unlisted else ""
-            folder = redact(self._files.table.location)
+            folder = redact(self.files.table.location)
             yield f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in no retained version{hint}"
 
     @cached_property
     def _unlisted(self) -> int:
-        return self._files.selection.count_unlisted()
+        return self.files.selection.count_unlisted()
 
     def totals(self) -> dict[str, Any]:
         return {
             "values": self._values,
             "values_with_hits": len(self._values_with_hits),
-            "files_with_hits": self._counts["hits"],
-            "files_with_inconclusive_row_groups": self._counts["inconclusive"],
-            "files_without_filter": self._counts["without_filter"],
-            "files_without_column": self._counts["without_column"],
-            "bytes_read": self._counts["bytes_read"],
-            **({"files_gone": self.vanished, "files_unlisted": self._unlisted} if self._files.all_versions else {}),
+            "files_with_hits": self.counts["hits"],
+            "files_with_inconclusive_row_groups": self.counts["inconclusive"],
+            "files_without_filter": self.counts["without_filter"],
+            "files_without_column": self.counts["without_column"],
+            "bytes_read": self.counts["bytes_read"],
+            **({"files_gone": self.outcomes[VANISHED], "files_unlisted": self._unlisted} if self.files.all_versions else {}),
         }
 
 

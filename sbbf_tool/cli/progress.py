@@ -1,4 +1,4 @@
-"""Progress on standard error while work takes longer than half a second: files, bytes, rate and time left.
+"""Progress on standard error while work takes longer than half a second: files, bytes and, on a terminal, rate and time left.
 
 On a terminal it is a line that is drawn again and again, by a thread. Elsewhere, with `--verbose`, it is a line every 30 seconds.
 """
@@ -6,7 +6,6 @@ On a terminal it is a line that is drawn again and again, by a thread. Elsewhere
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -19,16 +18,12 @@ from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.running.progress import RunProgress
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.status_line import StatusLine
+    from sbbf_tool.cli.output import StatusLine
+    from sbbf_tool.cli.screen import ProgressLine
     from sbbf_tool.reports.rows import ListedFile
 
 DELAY, PERIOD, PERIOD_OF_LINES = 0.5, 0.1, 30.0
 """Seconds before the first line, between lines on a terminal, and between lines elsewhere."""
-
-_LONG = 10.0
-"""Seconds after which a smaller share of the work tells its rate."""
-_LEAST_SHARE, _LEAST_SHARE_OF_LONG_WORK = 0.01, 0.001
-"""Shares of the work before which no time is estimated: the first file may be tiny."""
 
 Listing = Callable[[], "Iterable[ListedFile]"]
 
@@ -69,8 +64,16 @@ class _Work:
 
     def __init__(self, progress: RunProgress, listing: Listing | None) -> None:
         self.progress = progress
-        self.started = time.monotonic()
         self._listing = listing
+        self._line: ProgressLine | None = None
+
+    def draw(self) -> str:
+        """Return the line on a terminal."""
+        if self._line is None:
+            from sbbf_tool.cli.screen import ProgressLine
+
+            self._line = ProgressLine(terminal().width(sys.stderr), has_color=terminal().has_color(sys.stderr))
+        return self._line.draw(*measure(self.progress))
 
     def begin_listing(self, is_stopped: Callable[[], bool]) -> None:
         """Count the files in another thread, unless that has begun."""
@@ -90,22 +93,20 @@ class _Display(Thread):
         self._status_line = status_line
         self._stop_event = Event()
         self._draws = is_terminal(sys.stderr)
-        self._width = terminal().width(sys.stderr)
 
     def run(self) -> None:
         seconds = DELAY
         while not self._stop_event.wait(seconds):
             work = self.work
             work.begin_listing(self._stop_event.is_set)
-            if not self._draws and seconds == DELAY:
-                seconds = PERIOD_OF_LINES - DELAY
-                continue
-            parts = describe(work.progress, time.monotonic() - work.started)
             if self._draws:
-                self._status_line.draw(_fit(parts, self._width))
+                self._status_line.draw(work.draw())
+                seconds = PERIOD
+            elif seconds == DELAY:
+                seconds = PERIOD_OF_LINES - DELAY
             else:
-                self._status_line.print_line(f"sbbf: {', '.join(parts)}")
-            seconds = PERIOD if self._draws else PERIOD_OF_LINES
+                self._status_line.print_line(f"sbbf: {measure(work.progress)[0]}")
+                seconds = PERIOD_OF_LINES
 
     def stop(self) -> None:
         self._stop_event.set()
@@ -113,48 +114,15 @@ class _Display(Thread):
         self._status_line.erase()
 
 
-def describe(progress: RunProgress, seconds: float) -> list[str]:
-    """Return the parts of the line after this time, the most important first."""
+def measure(progress: RunProgress) -> tuple[str, int, int | None, bool]:
+    """Return what is done in words, how much that is and of how much, if that is known, and whether these are bytes."""
     files, num_bytes = progress.total or (None, None)
-    if progress.step_bytes and files in (None, 1) and not progress.files_done:
-        done, total = progress.step_bytes_done, progress.step_bytes
-        parts = [f"{escape(progress.step)}: {format_size(done)} of {format_size(total)}"]
-        return [*parts, *_rate(done, total, seconds)]
-    if not progress.files_done and files in (None, 1):
-        return [escape(progress.step), f"{seconds:.0f} s"] if progress.step else [f"{seconds:.0f} s"]
-    done_files = format_count(progress.files_done, "file") if files is None else f"{progress.files_done:,} of {format_count(files, 'file')}"
+    if files in (None, 1) and not progress.files_done:
+        text, done, total = escape(progress.step), progress.step_bytes_done, progress.step_bytes or None
+        return (text if total is None else f"{text}: {format_size(done)} of {format_size(total)}"), done, total, True
+    text = format_count(progress.files_done, "file") if files is None else f"{progress.files_done:,} of {format_count(files, 'file')}"
     if not progress.has_bytes or not (progress.bytes_done or progress.step_bytes_done):
-        remaining = _estimate_time(progress.files_done, files, seconds)
-        return [done_files, *([f"{progress.files_done / seconds:,.0f} files/s"] if progress.files_done > seconds else []), *remaining]
-    done = progress.bytes_done
-    if progress.step_bytes:
-        done += int(progress.open_bytes * progress.step_bytes_done / progress.step_bytes)
-    if num_bytes:
-        num_bytes = max(num_bytes, done)  # a file may have grown since it was listed
-    size = f"{format_size(done)} of {format_size(num_bytes)}" if num_bytes else format_size(done)
-    return [done_files, size, *_rate(done, num_bytes, seconds)]
-
-
-def _rate(done: int, total: int | None, seconds: float) -> list[str]:
-    return [f"{format_size(int(done / seconds))}/s", *_estimate_time(done, total, seconds)] if done else []
-
-
-def _estimate_time(done: int, total: int | None, seconds: float) -> list[str]:
-    """Return the time left, if the rate stays as it was; nothing before enough is done to know the rate."""
-    share = done / total if total else 0
-    if not total or share < (_LEAST_SHARE if seconds < _LONG else _LEAST_SHARE_OF_LONG_WORK):
-        return []
-    remaining = round(max(total - done, 0) * seconds / done)
-    minutes, rest = divmod(remaining, 60)
-    hours, minutes = divmod(minutes, 60)
-    return [f"{hours} h {minutes} min left" if hours else f"{minutes} min {rest} s left" if minutes else f"{rest} s left"]
-
-
-def _fit(parts: list[str], width: int | None) -> str:
-    """Join the parts that fit in a line."""
-    from sbbf_tool.cli.tables import cell_width, shorten
-
-    most = (width or 80) - 1
-    while len(parts) > 1 and cell_width(", ".join(parts)) > most:
-        parts = parts[:-1]
-    return shorten(", ".join(parts), most)
+        return text, progress.files_done, files, False
+    done = progress.bytes_done + progress.open_bytes * progress.step_bytes_done // (progress.step_bytes or 1)
+    total = max(num_bytes, done) if num_bytes else None  # a file may have grown since it was listed
+    return f"{text}, {format_size(done)}" + (f" of {format_size(total)}" if total else ""), done, total, True

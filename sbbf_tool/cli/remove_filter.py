@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.changes import ChangeOptions, over_changed_files
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.formats import View
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--compact", is_flag=True, help="Drop superseded footers and removed filters. They are unreferenced bytes after the data.")
 @click.option("--ours", is_flag=True, help="Restore the bytes from before the first change by sbbf.")
-@strict_option
-@over_changed_files
-def command(change: ChangeOptions, columns: tuple[str, ...], compact: bool, ours: bool, strict: bool) -> int:
+@over_changed_files(strict_option)
+def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: bool) -> int:
     """Remove Bloom filters from all columns, or from the given ones.
 
     \b
@@ -38,19 +37,18 @@ def command(change: ChangeOptions, columns: tuple[str, ...], compact: bool, ours
     With --ours, the file is truncated to what it was before the first change by sbbf. Filters of other writers stay, also those that sbbf
     replaced or removed, unless `check` calls one of them an error: then the file stays as it is.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.remove_filter import RemoveFilter
     from sbbf_tool.writers.iceberg import take_back
 
     if ours and (columns or compact):
         raise click.UsageError("--ours restores whole files: leave out --column and --compact")
-    if ours and change.files.table is not None:
+    table = files.table
+    if ours and table is not None:
         raise click.UsageError("--ours is for files; a table is restored by its own means, such as RESTORE or a rollback")
-    work = Work(RemoveFilter(columns, compact, ours), edit=change.edit(), strict=change.files.is_strict(strict))
-    table = change.files.table
-    takes_properties = table is not None and table.takes_properties
-    properties = take_back(table.properties, [*map(table.name_for_property, columns)]) if table and takes_properties else {}
-    return change.report(work, _RemoveView(compact, ours), columns, properties=properties)
+    has_properties = table is not None and table.takes_properties
+    properties = take_back(table.properties, [*map(table.name_for_property, columns)]) if table and has_properties else {}
+    work = files.work(RemoveFilter(columns, compact, ours), files.edit())
+    return files.report(work, _RemoveView(compact, ours), columns, properties=properties)
 
 
 class _RemoveView(View["RemoveReport"]):

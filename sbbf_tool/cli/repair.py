@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option, strict_option
 from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
 from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import WEAK_FILTERS
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
 from sbbf_tool.errors import UnreadableError
@@ -23,20 +24,18 @@ from sbbf_tool.reports.rows import Row
 if TYPE_CHECKING:
     from sbbf_tool.verbs.repair import RepairReport
 
-_COLUMNS = (Heading("row group", COUNT), Heading("column", NAME), Heading("fix", WORD), Heading("reason", SENTENCE))
+_COLUMNS = (
+    *(Heading("row group", COUNT), Heading("column", NAME), Heading("fix", WORD)),
+    Heading("reason", SENTENCE, of=lambda step: "; ".join(step.facts)),
+)
 
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--drop", is_flag=True, help="Drop broken filters instead of building them. The others stay.")
+@click.option("--rebuild", type=click.Choice(("none",)), help="Drop broken filters instead of building them. The others stay.")
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
-@strict_option
-@force_option
-@page_limit_option
-@over_changed_files
-def command(
-    change: ChangeOptions, columns: tuple[str, ...], drop: bool, quick: bool, strict: bool, force: bool, max_page_bytes: int | None
-) -> int:
+@over_changed_files(strict_option, page_limit_option, risks=(WEAK_FILTERS,))
+def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, quick: bool) -> int:
     """Fix defective filters: build broken ones again, and correct lengths and offsets.
 
     \b
@@ -50,13 +49,10 @@ def command(
     """
     instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
     if instead is not None:
-        return instead(change, columns)
-    from sbbf_tool.file.page_limit import PageLimit
-    from sbbf_tool.running.work import Work
+        return instead(files, columns)
     from sbbf_tool.verbs.repair import Repair
 
-    edit = change.edit(force=force, limit=PageLimit(max_page_bytes))
-    return change.report(Work(Repair(columns, drop, quick), edit=edit, strict=change.files.is_strict(strict)), _RepairView(), columns)
+    return files.report(files.work(Repair(columns, rebuild is not None, quick), files.edit()), _RepairView(), columns)
 
 
 class _RepairView(View["RepairReport"]):
@@ -79,19 +75,18 @@ class _RepairView(View["RepairReport"]):
         return UnreadableError.exit_code if report.unreadable else int(not done)
 
     def show(self, page: Page, report: RepairReport) -> None:
-        rows = [(step.row_group, step.column, step.fix, "; ".join(step.facts)) for step in report.steps]
-        page.table(_COLUMNS, rows)
+        page.table(_COLUMNS, report.steps)
         show_findings(page, report.remaining)
         would_be = "would be " if report.dry_run else ""
         changes = []
         if report.truncated_to is not None:
             changes.append(f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append")
-        if rows:
+        if report.steps:
             growth = report.new_bytes - report.old_bytes
             size = "" if report.dry_run else f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
-            changes.append(_describe(len(rows), _count_dropped(report), would_be) + size)
+            changes.append(_describe(len(report.steps), _count_dropped(report), would_be) + size)
         outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
-        rebuild = f"; without --drop, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
+        rebuild = f"; without --rebuild none, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
         page.say(f"{report.output}: {outcome}{rebuild}{list_locked(report.locked_columns)}")
         say_not_cross_checked(page, report.not_cross_checked)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
-from sbbf_tool.cli.formats import Item, Output, Outputs, Run, View
+from sbbf_tool.cli.formats import Item, Output, View
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
@@ -28,7 +28,6 @@ from sbbf_tool.reports.rows import (
     OK,
     REFUSED,
     SKIPPED,
-    UNFINISHED,
     VANISHED,
     Row,
 )
@@ -42,170 +41,39 @@ _MOST_IN_MEMORY = 1000
 _NOTHING_TO_DO = "nothing to do"
 _UNCOMMITTED = "vanished"
 """Words for files that were not opened, by the key of the summary document."""
+_IN_SUMMARY = {OK: "done", SKIPPED: "skipped", NOT_APPLICABLE: "not_applicable", REFUSED: "refused", FAILED: "failed", LINK: "links"}
 
 
-class _Outcomes:
-    """Number of files by status, and the warnings already printed."""
-
-    def __init__(self, done: str, nothing_to_do: str, *, is_of_table: bool, names_each: bool) -> None:
-        self.counts: Counter[str] = Counter()
-        self._is_of_table = is_of_table
-        self.unchanged = 0
-        """Number of files whose outcome the state has."""
-        self._has_state = False
-        self._warnings: Counter[str] = Counter()
-        self._names_each, self._refusals = names_each, Counter[str]()
-        self._words = {
-            OK: done,
-            _NOTHING_TO_DO: nothing_to_do,
-            NOT_APPLICABLE: NOT_APPLICABLE,
-            SKIPPED: "skipped",
-            _UNCOMMITTED: _UNCOMMITTED,
-            REFUSED: "refused",
-            FAILED: "failed",
-        }
-
-    def add(self, row: Row[Any]) -> None:
-        """Count a row."""
-        outcome = row.reason if row.reason in (LINK, *LEFT_OUT) else row.status
-        if outcome == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE):
-            outcome = NOT_APPLICABLE
-        elif outcome == SKIPPED and (not self._is_of_table or _has_nothing_to_do(row)):
-            outcome = _NOTHING_TO_DO
-        self.counts[outcome] += 1
-
-    def withdraw(self, vanished: int) -> None:
-        """Count so many files not as done but as vanished."""
-        self.counts[OK] -= vanished
-        self.counts[_UNCOMMITTED] += vanished
-
-    def __str__(self) -> str:
-        """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
-        shares = [f"{self.counts[status]:,} {word}" for status, word in self._words.items() if self.counts[status]]
-        if links := self.counts[LINK]:
-            shares.append(f"{format_count(links, 'link')} skipped")
-        shares += [f"{self.counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if self.counts[reason]]
-        if self._has_state and self.unchanged:
-            shares.append(f"{self.unchanged:,} of them unchanged and not opened")
-        return f"{format_count(self.counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
-
-    def warn(self, path: str | None, warnings: Iterable[str]) -> None:
-        """Print the warnings about a file to standard error, with its path if it is one of several.
-
-        A warning that recurs is printed for its first file; `warn_again` counts the others.
-        """
-        for warning in warnings:
-            if warning not in self._warnings:
-                render.warn(warning if path is None else f"{path}: {warning}")
-            if len(self._warnings) < _MOST_IN_MEMORY or warning in self._warnings:
-                self._warnings[warning] += 1
-
-    def refuse(self, path: str, reason: str) -> None:
-        """Print why a file was refused, once for all files with the same reason, such as those of one table."""
-        if reason not in self._refusals:
-            complain(f"sbbf: {path}: {reason}")
-        if not self._names_each and (reason in self._refusals or len(self._refusals) < _MOST_IN_MEMORY):
-            self._refusals[reason] += 1
-
-    def say_again(self) -> None:
-        """Print how many more files have the same warning, or were refused for the same reason."""
-        for warning, files in self._warnings.items():
-            if files > 1 and not terminal().quiet:
-                complain(f"sbbf: {format_count(files - 1, 'more file')}: {warning}", kind="warning")
-        for reason, files in self._refusals.items():
-            if files > 1:
-                complain(f"sbbf: {format_count(files - 1, 'more file')}: {reason}")
-
-    def note_state(self, files: Files) -> None:
-        """Count the files that were not opened, and print what of the state could not be read."""
-        if files.state is not None:
-            self._has_state = True
-            for warning in files.state.warnings:
-                render.warn(warning)
-
-    def document(self) -> dict[str, int]:
-        names = {OK: "done", SKIPPED: "skipped", NOT_APPLICABLE: "not_applicable", REFUSED: "refused", FAILED: "failed", LINK: "links"}
-        counts = {name: self.counts[status] for status, name in names.items()}
-        counts["refused"] += self.counts[_UNCOMMITTED]
-        counts["skipped"] += self.counts[_NOTHING_TO_DO] + sum(self.counts[reason] for reason in LEFT_OUT)
-        return {"files": self.counts.total(), **counts, **({"unchanged": self.unchanged} if self._has_state else {})}
-
-
-def _has_nothing_to_do(row: Row[Any]) -> bool:
-    """Return whether that is why the file is skipped: files of a table are skipped for more reasons."""
-    return row.reason == HAS_EVERY_FILTER or row.report is not None or isinstance(row.error, NothingToDoError)
-
-
-def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Outputs, columns: tuple[str, ...] = ()) -> int:
+def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[str, ...] = ()) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
     If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
     document or rows, followed by a summary. It is a usage error if none of several files has one of the `columns` that the command names;
     other differences between the files are printed. A command that only reads stops when its output is closed.
     """
-    outcomes = _Outcomes(view.done, view.skipped, is_of_table=files.table_change is not None, names_each=files.each_file)
-    codes: set[int] = set()
-    is_single = files.file is not None
-    named_columns, code = NamedColumns(columns), 0
+    view.row, view.is_single = view.row or work.row, files.file is not None
+    view.has_rows_of_files, view.most_files = work.changes, files.most_files
     error: BaseException | None = None
-    last_path: str | None = None
-    run = Run(view, view.row or work.row, is_single, has_rows_of_files=work.changes, most_files=files.most_files)
-    with outputs.open(run) as sinks, limit_complaints(files.most_files):
-
-        def take(raw_row: Row[Any]) -> None:
-            nonlocal error, last_path
-            row = _prepare(raw_row, view)
-            outcomes.add(raw_row)
-            outcomes.unchanged += row.is_unchanged
-            named_columns.add(row)
-            error = raw_row.error if is_single else None
-            if isinstance(error, NothingToDoError) and work.given.edit is not None and work.given.edit.output is None:
-                render.note(f"sbbf: {error}")
-                error = None
-            if error is None:
-                before = Counter(view.total) if view.commits is not None else view.total
-                code_of_row = _count(row, view, outcomes, work, is_single=is_single)
-                codes.update({code_of_row} if row.reason != VANISHED else ())
-                if view.commits is not None:
-                    view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
-            item = Item(view.schema, row.report, row)
-            for output in sinks:
-                output.add(item)
-            last_path = raw_row.path
-
+    code = 0
+    with files.outputs.open(view) as outputs, limit_complaints(files.most_files):
+        loop = _Loop(files, work, view, outputs, columns)
         try:
             with closing(files.rows(work)) as rows:
-                held: list[Row[Any]] | None = []
-                for raw_row in rows:
-                    if held is not None and _may_be_flood(raw_row, held):
-                        held.append(raw_row)
-                        continue
-                    for each in (*(held or ()), raw_row):
-                        with interrupts_later() if work.changes else nullcontext():
-                            take(each)
-                        if not work.changes:
-                            stop_if_unread(at_end=False)
-                    held = None
-            if held:
-                raise held[0].error or UsageError(reason_of(held[0]), file=held[0].path)
+                for row in rows:
+                    loop.add(row)
+            loop.ensure_usable()
         except (KeyboardInterrupt, SystemExit) as interrupt:
-            if not work.changes or is_single:
-                raise
-            for raw_row in files.rest if view.commits is None else ():
-                if raw_row.path != last_path:
-                    take(raw_row)
-            report = sinks[-1] if outputs.report is not None and view.commits is None else None
-            code = interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED
-            _end_early(view, outcomes, report, code)
-            if report is None:
+            if not work.changes or view.is_single:
                 raise
             error = interrupt
+            if not loop.end_early(interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED):
+                raise
         except SbbfError:
-            _note_commits(view)
+            loop.note_commits()
             raise
         else:
-            answers = error is None
-            code = _end(files, view, outcomes, sinks, codes, named_columns if columns else None, is_single=is_single, answers=answers)
+            error = loop.error
+            code = loop.end()
     if error is not None:
         # Raised after the outputs have ended, because otherwise the report file would be dropped.
         raise error
@@ -214,75 +82,182 @@ def report_files(files: Files, work: Work[Any], view: View[Any], outputs: Output
     return code
 
 
-def _end(
-    files: Files,
-    view: View[Any],
-    outcomes: _Outcomes,
-    sinks: Sequence[Output],
-    codes: set[int],
-    named_columns: NamedColumns | None,
-    *,
-    is_single: bool,
-    answers: bool,
-) -> int:
-    """End the outputs of a complete run; return the exit code of the command, which is 0 unless `answers` is set."""
-    codes.update(() if named_columns is None else _report_columns(named_columns))
-    if not is_single:
-        outcomes.say_again()
-        if not outcomes.counts and files.where is not None:
-            complain(f"sbbf: {NO_PARTITION}")
-            codes.add(UnreadableError.exit_code)
-    if view.commits is not None:
-        view.commits.withdraw(view.total)
-        outcomes.withdraw(view.commits.vanished)
-        codes.add(view.commits.exit_code)
-    outcomes.note_state(files)
-    view.failures, view.links = outcomes.counts[FAILED] + outcomes.counts[REFUSED], outcomes.counts[LINK]
-    view.unfinished, view.vanished = outcomes.counts[UNFINISHED], outcomes.counts[VANISHED]
-    view.left_out = sum(outcomes.counts[reason] for reason in NOT_QUERIED) - view.unfinished
-    code = view.answer(codes) if answers else 0
-    commits = {} if view.commits is None else view.commits.document()
-    column_counts = {} if named_columns is None else {"columns": named_columns.documents()}
-    summary = None if is_single else _summarize(view, outcomes, code, column_counts, commits)
-    for output in sinks:
-        output.end(summary, str(outcomes))
-    return code
+class _Loop:
+    """The rows so far: the number of files by status, the messages already printed, and the exit codes."""
 
+    def __init__(self, files: Files, work: Work[Any], view: View[Any], outputs: Sequence[Output], columns: tuple[str, ...]) -> None:
+        self._files, self._work, self._view, self._outputs = files, work, view, outputs
+        self._is_single = files.file is not None
+        self._roots = () if self._is_single else tuple(map(redact, files.roots))
+        self._columns, self._codes = NamedColumns(columns), set[int]()
+        self._has_columns = bool(columns)
+        self._counts, self._messages = Counter[str](), Counter[tuple[str, str]]()
+        self._unchanged = 0
+        """Number of files whose outcome the state has."""
+        self._last_path: str | None = None
+        self._held: list[Row[Any]] | None = []
+        """The rows so far while each of them has a usage error."""
+        self.error: BaseException | None = None
+        """The error of the only file."""
 
-def _summarize(view: View[Any], outcomes: _Outcomes, code: int, columns: Mapping[str, Any], totals: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document that sums up the files."""
-    counts = {"command": view.command or view.schema, **outcomes.document(), "exit_code": code}
-    return render.document("summary", {**counts, **columns, "totals": {**view.totals(), **totals}})
+    def add(self, row: Row[Any]) -> None:
+        """Take a row, unless all rows so far have a usage error: if each file has one, `ensure_usable` raises the first."""
+        if self._held is not None:
+            self._held.append(row)
+            if (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(self._held) <= _MOST_IN_MEMORY:
+                return
+        rows, self._held = self._held or [row], None
+        for each in rows:
+            with interrupts_later() if self._work.changes else nullcontext():
+                self._take(each)
+            if not self._work.changes:
+                stop_if_unread(at_end=False)
 
+    def ensure_usable(self) -> None:
+        if self._held:
+            raise self._held[0].error or UsageError(reason_of(self._held[0]), file=self._held[0].path)
 
-def _end_early(view: View[Any], outcomes: _Outcomes, report: Output | None, code: int) -> None:
-    """Report how far a run came that changes files, and end its report file, which is what undoes its changes."""
-    progress = f"so far {outcomes}" if outcomes.counts.total() else "no file is done yet"
-    message = f"{progress}; files in work may be changed too, changed files stay, and the same command continues"
-    if view.commits is not None:
-        message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
-        if view.commits.may_leave_copies:
-            message += "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned"
-    complain(f"sbbf: interrupted; {message}", kind="note")
-    _note_commits(view)
-    if report is not None:
+    def _take(self, raw_row: Row[Any]) -> None:
+        view = self._view
+        row = _prepare(raw_row, view)
+        shown = _shorten(row, self._roots) if self._roots else row
+        self._counts[self._outcome_of(raw_row)] += 1
+        self._unchanged += row.is_unchanged
+        self._columns.add(row)
+        self.error = raw_row.error if self._is_single else None
+        edit = self._work.given.edit
+        if isinstance(self.error, NothingToDoError) and edit is not None and edit.output is None:
+            render.note(f"sbbf: {self.error}")
+            self.error = None
+        if self.error is None:
+            before = Counter(view.total) if view.commits is not None else view.total
+            code = self._report(shown)
+            self._codes.update({code} if row.reason != VANISHED else ())
+            if view.commits is not None:
+                view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
+        item = Item(view.schema, row.report, row, shown=shown.report)
+        for output in self._outputs:
+            output.add(item)
+        self._last_path = raw_row.path
+
+    def _outcome_of(self, row: Row[Any]) -> str:
+        if row.reason in (LINK, *LEFT_OUT):
+            return str(row.reason)
+        if row.status == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE):
+            return NOT_APPLICABLE
+        is_done = row.status == SKIPPED and (self._files.table_change is None or _has_nothing_to_do(row))
+        return _NOTHING_TO_DO if is_done else row.status
+
+    def _report(self, row: Row[Any]) -> int:
+        """Count a row, print its warnings and its error, and return its exit code."""
+        report, view, reason = row.report, self._view, row.reason or ""
+        if view.undo is not None:
+            view.undo.add(row)
+        # Other commands show the warnings of a report in their output.
+        for warning in getattr(report, "warnings", ()) if self._work.changes else ():
+            self._say(None if self._is_single else row.path, warning, "warning")
+        if view.commits is not None and row.status == SKIPPED and report is None and not _has_nothing_to_do(row):
+            self._say(row.path, f"skipped: {reason}", "note")
+        if reason in NOT_QUERIED:
+            self._say(row.path, reason, "warning")
+        if row.status == REFUSED:
+            self._say(row.path, reason)
+        elif row.status == FAILED:
+            complain(f"sbbf: {row.path}: {reason}")
+        return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
+
+    def _say(self, path: str | None, message: str, kind: str = "error") -> None:
+        """Print a message about a file, once for all files that have it, such as those of one table."""
+        if terminal().quiet and kind != "error":
+            return
+        if (kind, message) not in self._messages:
+            complain(f"sbbf: {'warning: ' if kind == 'warning' else ''}{'' if path is None else f'{path}: '}{message}", kind=kind)
+        if kind != "warning" and terminal().shows_all:
+            return
+        if len(self._messages) < _MOST_IN_MEMORY or (kind, message) in self._messages:
+            self._messages[kind, message] += 1
+
+    def end(self) -> int:
+        """End the outputs of a complete run; return the exit code of the command."""
+        view, codes, counts = self._view, self._codes, self._counts
+        for reason in self._columns.unknown() if self._has_columns else ():
+            complain(f"sbbf: no file has the column: {reason}")
+            codes.add(UsageError.exit_code)
+        for line in self._columns.describe() if self._has_columns else ():
+            render.note(f"sbbf: {line}")
+        if not self._is_single:
+            for (kind, message), files in self._messages.items():
+                if files > 1:
+                    complain(f"sbbf: {format_count(files - 1, 'more file')}: {message}", kind=kind)
+            if not counts and self._files.where is not None:
+                complain(f"sbbf: {NO_PARTITION}")
+                codes.add(UnreadableError.exit_code)
+        if view.commits is not None:
+            view.commits.withdraw(view.total)
+            counts.update({OK: -view.commits.vanished, _UNCOMMITTED: view.commits.vanished})
+            codes.add(view.commits.exit_code)
+        for warning in self._files.state.warnings if self._files.state is not None else ():
+            render.warn(warning)
+        view.outcomes = counts
+        code = view.answer(codes) if self.error is None else 0
+        summary = None if self._is_single else self._summarize(code, has_sums=True)
+        for output in self._outputs:
+            output.end(summary, str(self))
+        return code
+
+    def _summarize(self, code: int, *, has_sums: bool) -> dict[str, Any]:
+        """Return the document that sums up the files."""
+        view, counts = self._view, {name: self._counts[status] for status, name in _IN_SUMMARY.items()}
+        counts["refused"] += self._counts[_UNCOMMITTED]
+        counts["skipped"] += self._counts[_NOTHING_TO_DO] + sum(self._counts[reason] for reason in LEFT_OUT)
+        unchanged = {"unchanged": self._unchanged} if has_sums and self._files.state is not None else {}
+        columns = {"columns": self._columns.documents()} if has_sums and self._has_columns else {}
+        totals = {**view.totals(), **(view.commits.document() if has_sums and view.commits is not None else {})}
+        head = {"command": view.schema, "files": self._counts.total(), **counts, **unchanged, "exit_code": code}
+        return render.document("summary", {**head, **columns, "totals": totals})
+
+    def end_early(self, code: int) -> bool:
+        """Report how far a run came that changes files; end its report file, which is what undoes its changes, or return False."""
+        view = self._view
+        for row in self._files.rest if view.commits is None else ():
+            if row.path != self._last_path:
+                self._take(row)
+        progress = f"so far {self}" if self._counts.total() else "no file is done yet"
+        message = f"{progress}; files in work may be changed too, changed files stay, and the same command continues"
+        if view.commits is not None:
+            message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
+            if view.commits.may_leave_copies:
+                message += (
+                    "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned 5m"
+                )
+        complain(f"sbbf: interrupted; {message}", kind="note")
+        self.note_commits()
+        if self._files.outputs.report is None or view.commits is not None:
+            return False
         complain("sbbf: the report has the files so far; name another for the next run, which would replace it", kind="note")
-        report.end(_summarize(view, outcomes, code, {}, {}), str(outcomes))
+        self._outputs[-1].end(self._summarize(code, has_sums=False), str(self))
+        return True
+
+    def note_commits(self) -> None:
+        """Print the commits that were made before an error, which ends the command."""
+        for line in self._view.commits.lines() if self._view.commits is not None else ():
+            render.note(f"sbbf: {line}")
+
+    def __str__(self) -> str:
+        """Return the counts, such as `1,000 files: 990 done, 10 failed`."""
+        counts = self._counts
+        words = {OK: self._view.done, _NOTHING_TO_DO: self._view.skipped}
+        statuses = (OK, _NOTHING_TO_DO, NOT_APPLICABLE, SKIPPED, _UNCOMMITTED, REFUSED, FAILED)
+        shares = [f"{counts[status]:,} {words.get(status, status)}" for status in statuses if counts[status]]
+        shares += [f"{format_count(counts[LINK], 'link')} skipped"] if counts[LINK] else []
+        shares += [f"{counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if counts[reason]]
+        shares += [f"{self._unchanged:,} of them unchanged and not opened"] if self._unchanged and self._files.state is not None else []
+        return f"{format_count(counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
 
-def _report_columns(named_columns: NamedColumns) -> Iterator[int]:
-    """Print the columns that no file has, and those that differ between files; yield the exit code of an error."""
-    for reason in named_columns.unknown():
-        complain(f"sbbf: no file has the column: {reason}")
-        yield UsageError.exit_code
-    for line in named_columns.describe():
-        render.note(f"sbbf: {line}")
-
-
-def _note_commits(view: View[Any]) -> None:
-    """Print the commits that were made before an error, which ends the command."""
-    for line in view.commits.lines() if view.commits is not None else ():
-        render.note(f"sbbf: {line}")
+def _has_nothing_to_do(row: Row[Any]) -> bool:
+    """Return whether that is why the file is skipped: files of a table are skipped for more reasons."""
+    return row.reason == HAS_EVERY_FILTER or row.report is not None or isinstance(row.error, NothingToDoError)
 
 
 def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
@@ -295,31 +270,13 @@ def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
     return replace(row, path=path, report=prepared_report)
 
 
-def _count(row: Row[Any], view: View[Any], outcomes: _Outcomes, work: Work[Any], *, is_single: bool) -> int:
-    """Count a row, print its warnings and its error, and return its exit code."""
-    report = row.report
-    if view.undo is not None:
-        view.undo.add(row)
-    # Other commands show the warnings of a report in their output.
-    outcomes.warn(None if is_single else row.path, getattr(report, "warnings", ()) if work.changes else ())
-    if view.commits is not None and row.status == SKIPPED and report is None:
-        render.note(f"sbbf: {row.path}: skipped: {row.reason or ''}")
-    if row.reason in NOT_QUERIED:
-        outcomes.warn(row.path, (row.reason,))
-    if row.status == REFUSED:
-        outcomes.refuse(row.path, row.reason or "")
-    elif row.status == FAILED:
-        complain(f"sbbf: {row.path}: {row.reason or ''}")
-    return max(row.exit_code, view.add(report, row)) if report is not None else row.exit_code
-
-
-def _may_be_flood(row: Row[Any], held: Sequence[Row[Any]]) -> bool:
-    """Return whether every file so far has a usage error, of which only the first is printed if all files have one.
-
-    If no file has the columns that the command names, this is a usage error too. If only some files have a usage error, such as a value
-    that the column cannot hold, it is reported for those files.
-    """
-    return (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(held) < _MOST_IN_MEMORY
+def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
+    """Return the row of a file of a table with names relative to the root of the table."""
+    root = next(filter(row.path.startswith, roots), "")
+    report: Any = row.report
+    if report is not None:
+        report = replace(report, **{name: getattr(report, name).removeprefix(root) for name in ("file", "output") if hasattr(report, name)})
+    return replace(row, path=row.path.removeprefix(root), report=report)
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)

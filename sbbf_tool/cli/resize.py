@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import ChangeOptions, force_option, over_changed_files
+from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import WEAK_FILTERS
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 _COLUMNS = (
     Heading("row group", COUNT),
     Heading("column", NAME),
-    Heading("old bitset", BYTES, 3),
-    Heading("new bitset", BYTES),
+    Heading("old bitset", BYTES, 3, "old_bytes"),
+    Heading("new bitset", BYTES, of="new_bytes"),
     Heading("old fpp", RATE, 2),
     Heading("new fpp", RATE),
 )
@@ -39,37 +40,34 @@ MOST_SIZES = 20
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=RATIO, metavar="RATE", help="The smallest size with at most this false-positive rate.")
-@click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
-@strict_option
-@force_option
-@over_changed_files
-def command(change: ChangeOptions, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None, strict: bool, force: bool) -> int:
+@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
+@over_changed_files(strict_option, risks=(WEAK_FILTERS,))
+def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None) -> int:
     """Resize filters to meet a false-positive rate, or to a given number of bytes.
 
     \b
     $ sbbf resize events.parquet --fpp 0.05 --in-place
-    $ sbbf resize lake -c user_id --bytes 64KiB --dry-run
+    $ sbbf resize lake -c user_id --max-bytes 64KiB --dry-run
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size. The
     new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
     unchanged; if all are, the command is refused: `add-filter --rebuild all` builds larger ones from the data.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.resize import Resize
 
-    work = Work(Resize(columns, fpp, num_bytes), edit=change.edit(force=force), strict=change.files.is_strict(strict))
-    return change.report(work, _ResizeView(), columns)
+    return files.report(files.work(Resize(columns, fpp, num_bytes), files.edit()), _ResizeView(), columns)
 
 
 class _ResizeView(View["ResizeReport"]):
     schema = "resize"
     not_undone = "no command restores the old filters; sbbf add-filter --rebuild all builds new ones from the data"
+    skipped = "had no filter to resize"
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
     _all_bytes = 0
     """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry run."""
 
     def add(self, report: ResizeReport, row: Row[object]) -> int:
-        old, new = (sum(getattr(entry, name) for entry in report.filters) for name in ("old_bytes", "new_bytes"))
+        old, new = _count_bytes(report)
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
         self._all_bytes += sum({(size.column, size.row_group): size.bytes for size in reversed(report.sizes)}.values())
         for place in report.not_resized:
@@ -77,8 +75,7 @@ class _ResizeView(View["ResizeReport"]):
         return 0
 
     def show(self, page: Page, report: ResizeReport) -> None:
-        rows = [(row.row_group, row.column, row.old_bytes, row.new_bytes, row.old_fpp, row.new_fpp) for row in report.filters]
-        page.table(_COLUMNS, rows)
+        page.table(_COLUMNS, report.filters)
         _show_sizes(page, report)
         self._say(page, report)
 
@@ -88,16 +85,23 @@ class _ResizeView(View["ResizeReport"]):
 
     def _say(self, page: Page, report: ResizeReport) -> None:
         verb = "Would resize" if report.dry_run else "Resized"
-        old, new = (sum(getattr(row, name) for row in report.filters) for name in ("old_bytes", "new_bytes"))
         unchanged = f"; {report.unchanged:,} already {'has' if report.unchanged == 1 else 'have'} that size" if report.unchanged else ""
-        filters = format_count(len(report.filters), "filter")
-        page.say(f"{verb} {filters} in {report.output}: bitsets of {page.bytes(old)} -> {page.bytes(new)}{unchanged}")
+        page.say(f"{verb} {_describe(page, len(report.filters), *_count_bytes(report), f' in {report.output}')}{unchanged}")
 
     def show_end(self, page: Page, files: str) -> None:
         filters, old, new = (self.total[name] for name in self.sums)
         if self._all_bytes:
             page.say(f"all filters take {page.bytes(self._all_bytes)}; resized, they would take {page.bytes(self._all_bytes - old + new)}")
-        page.say(f"{files}; {format_count(filters, 'filter')}: bitsets of {page.bytes(old)} -> {page.bytes(new)}")
+        page.say(f"{files}; {_describe(page, filters, old, new)}" if filters else files)
+
+
+def _count_bytes(report: ResizeReport) -> tuple[int, int]:
+    """Return the bytes of the bitsets before and after."""
+    return sum(row.old_bytes for row in report.filters), sum(row.new_bytes for row in report.filters)
+
+
+def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> str:
+    return f"{format_count(filters, 'filter')}{place}: bitsets of {page.bytes(old)} -> {page.bytes(new)}"
 
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:

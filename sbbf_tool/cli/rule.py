@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.rules import RulesReport
+
+_COLUMNS = (
+    Heading("name", WORD),
+    Heading("group", WORD, 2),
+    Heading("severity", WORD),
+    Heading("reads", WORD, 3),
+    Heading("message", SUMMARY, 1),
+)
 
 
 @click.command(cls=Command)
@@ -25,26 +34,29 @@ def command(rule: str | None, outputs: Outputs) -> None:
     $ sbbf rule saturated
     $ sbbf rule
 
-    Without RULE, the rules of sbbf check are listed, as with sbbf check --list-rules.
+    Without RULE, all rules are listed, those of extensions last.
     """
-    from sbbf_tool.cli import policy
+    from sbbf_tool.reports.rules import RulesReport
 
     if rule is None:
-        policy.show_rules(outputs)
-        return
-    from sbbf_tool.reports.rules import RulesReport
-    from sbbf_tool.verbs.check import find_rule
+        from sbbf_tool.rules.catalog import all_rules, report_rule
 
-    report = RulesReport((find_rule(rule),))
-    outputs.print(Run(_RuleView(), RulesReport, is_single=True), "rules", report)
+        outputs.print("rules", RulesReport(tuple(map(report_rule, all_rules()))), _show_rules)
+    else:
+        from sbbf_tool.verbs.check import find_rule
+
+        outputs.print("rules", RulesReport((find_rule(rule),)), _show_rule)
     stop_if_unread()
 
 
-class _RuleView(View["RulesReport"]):
-    schema = "rules"
+def _show_rules(page: Page, report: RulesReport) -> None:
+    page.table(_COLUMNS, report.rules)
+    if page.is_terminal:
+        page.say("sbbf rule NAME explains a rule")
 
-    def show(self, page: Page, report: RulesReport) -> None:
-        (rule,) = report.rules
-        page.heading(f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}")
-        for line in rule.explanation:
-            page.say(line)
+
+def _show_rule(page: Page, report: RulesReport) -> None:
+    (rule,) = report.rules
+    page.heading(f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}")
+    for line in rule.explanation:
+        page.say(line)

@@ -18,7 +18,7 @@ from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import parse_ratio
 
-CONFIG_OPTIONS = ("--config", "--no-config")
+CONFIG_OPTION = "--config"
 _META, LEAF = "sbbf.config", "sbbf.command"
 
 
@@ -27,13 +27,12 @@ def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
 
     Raises UsageError and click.BadParameter.
     """
-    named, ignoring = (next(each for each in ctx.command.params if option in each.opts) for option in CONFIG_OPTIONS)
+    named = next(each for each in ctx.command.params if CONFIG_OPTION in each.opts)
     path = words.get("config") if isinstance(words.get("config"), str) else named.resolve_envvar_value(ctx)
-    ignores_config = words.get("no_config") is True or click.BOOL.convert(ignoring.resolve_envvar_value(ctx) or False, ignoring, ctx)
     config: Config | None = None
-    if path is not None:
+    if path not in (None, "none"):
         config = read_config(path, _levels(ctx))
-    elif not ignores_config:
+    elif path is None:
         config = find_config(_levels(ctx), changes=changes_files(ctx.command))
     ctx.meta[_META] = config
     ctx.default_map = {} if config is None else _settings_of_file(ctx, config)
@@ -43,6 +42,18 @@ def used_config(ctx: click.Context) -> Config | None:
     """Return the settings of the configuration file that the command uses."""
     config: Config | None = ctx.meta.get(_META)
     return config
+
+
+def spark_settings(ctx: click.Context) -> dict[str, str]:
+    """Return the settings of Spark in the configuration file. Raises UsageError if another user could have written them: they run code."""
+    config = used_config(ctx)
+    if config is None:
+        return {}
+    is_used = config.spark or ctx.get_parameter_source("runner") is ParameterSource.DEFAULT_MAP
+    if is_used and config.exposure is not None:
+        hint = f"use them with --config {config.path}"
+        raise UsageError(f"settings of Spark can run code, and {config.exposure}", file=config.path, hint=hint)
+    return dict(config.spark)
 
 
 def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
@@ -77,7 +88,7 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
 
 
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
-    options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command) if name_of(option) not in CONFIG_OPTIONS}
+    options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command) if name_of(option) != CONFIG_OPTION}
     lists_paths = {"paths"} if "--fail-on" in map(name_of, ctx.command.params) else set()
     fixed = {name_of(option).lstrip("-") for option in ctx.command.params if isinstance(option, click.Option)} - options.keys()
     for key in config.table:

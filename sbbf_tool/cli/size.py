@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.sizes import RATIO, SIZE
@@ -23,53 +23,50 @@ _DIALECTS = (Heading("dialect", WORD), Heading("header", BYTES, 1), Heading("fil
 @click.command(cls=Command)
 @click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
 @click.option("--fpp", type=RATIO, metavar="RATE", help="Target false-positive rate.  [default: 0.01]")
-@click.option("--bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")
+@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")
 @output_options()
 def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:
     """Compute the size of a filter, its number of distinct values or its false-positive rate from the other two.
 
     \b
     $ sbbf size --ndv 1000000 --fpp 0.01
-    $ sbbf size --bytes 64KiB
+    $ sbbf size --max-bytes 64KiB
 
-    With --ndv: the smallest size that has the rate of --fpp. With --bytes: how many values this size holds at that rate. With both: the
+    With --ndv: the smallest size that has the rate of --fpp. With --max-bytes: how many values this size holds at that rate. With both: the
     rate. Also shown are the next smaller and the next larger size, the bytes in each draft of the format, and what the closed formula of
     the first draft gives, by which several writers still choose sizes.
     """
-    from sbbf_tool.verbs.size import SizeReport, size_filter
+    from sbbf_tool.verbs.size import size_filter
 
     report = size_filter(ndv=ndv, fpp=fpp, num_bytes=num_bytes)
-    outputs.print(Run(_SizeView(), SizeReport, is_single=True), "size", report)
+    outputs.print("size", report, _show_size)
     stop_if_unread()
 
 
-class _SizeView(View["SizeReport"]):
-    schema = "size"
-
-    def show(self, page: Page, report: SizeReport) -> None:
-        target = _percent(report.fpp)
-        chosen = next(size for size in report.sizes if size.bitset_bytes == report.bitset_bytes)
-        result = f"a bitset of {page.bytes(report.bitset_bytes)}"
-        if chosen.fpp > report.fpp:
-            result = f"not reached; {result}, the largest that readers accept, has {_percent(chosen.fpp)}"
-        page.say(f"{format_count(report.ndv, 'value')} at {target}: {result}")
-        columns = (
-            *(Heading("size", WORD), Heading("bitset", BYTES), Heading("header", BYTES, 3), Heading("blocks", COUNT, 2)),
-            *(Heading("fpp", WORD), Heading("bits/value", WORD), Heading(f"values at {target}", COUNT, 1)),
+def _show_size(page: Page, report: SizeReport) -> None:
+    target = _percent(report.fpp)
+    chosen = next(size for size in report.sizes if size.bitset_bytes == report.bitset_bytes)
+    result = f"a bitset of {page.bytes(report.bitset_bytes)}"
+    if chosen.fpp > report.fpp:
+        result = f"not reached; {result}, the largest that readers accept, has {_percent(chosen.fpp)}"
+    page.say(f"{format_count(report.ndv, 'value')} at {target}: {result}")
+    columns = (
+        *(Heading("size", WORD), Heading("bitset", BYTES), Heading("header", BYTES, 3), Heading("blocks", COUNT, 2)),
+        *(Heading("fpp", WORD), Heading("bits/value", WORD), Heading(f"values at {target}", COUNT, 1)),
+    )
+    rows = [
+        (
+            *(size.choice, size.bitset_bytes, size.header_bytes, size.blocks, _percent(size.fpp)),
+            *(f"{size.bits_per_value:,.2f}", size.most_values),
         )
-        rows = [
-            (
-                *(size.choice, size.bitset_bytes, size.header_bytes, size.blocks, _percent(size.fpp)),
-                *(f"{size.bits_per_value:,.2f}", size.most_values),
-            )
-            for size in report.sizes
-        ]
-        page.table(columns, rows)
-        formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {_percent(report.formula_fpp)}"
-        page.say(f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}")
-        if report.formula_bytes != report.bitset_bytes:
-            page.say(f"writers that use this formula choose {page.bytes(report.formula_bytes)} for {format_count(report.ndv, 'value')}")
-        page.table(_DIALECTS, [(size.dialect, size.header_bytes, size.bytes, size.rules) for size in report.dialects], whole=True)
+        for size in report.sizes
+    ]
+    page.table(columns, rows)
+    formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {_percent(report.formula_fpp)}"
+    page.say(f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}")
+    if report.formula_bytes != report.bitset_bytes:
+        page.say(f"writers that use this formula choose {page.bytes(report.formula_bytes)} for {format_count(report.ndv, 'value')}")
+    page.table(_DIALECTS, [(size.dialect, size.header_bytes, size.bytes, size.rules) for size in report.dialects], whole=True)
 
 
 def _percent(fpp: float) -> str:

@@ -1,6 +1,6 @@
 """How the command line uses its streams: their width, whether they show colours and progress, and how much is printed.
 
-The options `--color`, `--quiet`, `--verbose` and `--wide` of every command set these for one run.
+The options `--all`, `--quiet` and `--verbose` of every command set these for one run.
 """
 
 from __future__ import annotations
@@ -15,24 +15,19 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-AUTO, ALWAYS, NEVER = "auto", "always", "never"
-
 
 @dataclass
 class Terminal:
     """What one run may print, and how."""
 
-    color: str = AUTO
     quiet: bool = False
     """Whether only errors are printed."""
     verbose: bool = False
-    wide: bool = False
-    """Whether tables keep all columns and lines stay whole, however narrow the terminal is."""
+    shows_all: bool = False
+    """Whether nothing is left out: there are lines about all files, and tables keep all rows and columns, however narrow the terminal."""
 
     def has_color(self, stream: TextIO) -> bool:
-        """Return whether output to this stream is coloured: as `--color` states, else NO_COLOR, FORCE_COLOR, or if it is a terminal."""
-        if self.color != AUTO:
-            return self.color == ALWAYS
+        """Return whether output to this stream is coloured: as NO_COLOR or FORCE_COLOR states, else if it is a terminal."""
         if os.environ.get("NO_COLOR"):
             return False
         if os.environ.get("FORCE_COLOR"):
@@ -40,8 +35,8 @@ class Terminal:
         return is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
     def width(self, stream: TextIO) -> int | None:
-        """Return the width of the stream in cells; None if lines may have any length, as in a pipe or with `--wide`."""
-        if self.wide or not is_terminal(stream):
+        """Return the width of the stream in cells; None if lines may have any length, as in a pipe or with `--all`."""
+        if self.shows_all or not is_terminal(stream):
             return None
         return max(_columns_of(stream), MIN_WIDTH)
 
@@ -125,7 +120,12 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
 
     return [
         option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
-        option("-v", "--verbose", is_flag=True, help="Print what is being done, to standard error."),
-        option("--color", type=click.Choice((AUTO, ALWAYS, NEVER)), help="Whether output is coloured.  [default: auto]"),
-        option("--wide", is_flag=True, help="Show whole tables and names on any terminal."),
+        option("-v", "--verbose", is_flag=True, help="Print what is being done, and where an error came from, to standard error."),
+        click.Option(
+            ["terminal_shows_all", "--all"],
+            is_flag=True,
+            expose_value=False,
+            callback=remember,
+            help="Leave nothing out: print lines about all files, and whole tables and names on any terminal.",
+        ),
     ]

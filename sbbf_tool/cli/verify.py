@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.changes import keeps_state
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
+from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import list_locked, show_findings
-from sbbf_tool.cli.formats import Outputs, View, output_options
+from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
@@ -23,33 +22,30 @@ from sbbf_tool.reports.rows import Row
 if TYPE_CHECKING:
     from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 
+
+def _result(verification: FilterVerification) -> str:
+    if verification.problem is not None:
+        return verification.problem
+    result = "verified" if verification.is_verified else "false negatives"
+    return f"{result}, as {verification.dialect}" if verification.dialect else result
+
+
 _COLUMNS = (
     Heading("row group", COUNT),
     Heading("column", NAME),
     Heading("type", WORD, 4),
-    Heading("values", COUNT, 3),
+    Heading("values", COUNT, 3, "verified_values"),
     Heading("false negatives", COUNT, 1),
-    Heading("fpp", RATE, 2),
+    Heading("fpp", RATE, 2, "estimated_fpp"),
     Heading("measured fpp", RATE, 5),
-    Heading("result", SENTENCE),
+    Heading("result", SENTENCE, of=_result),
 )
-_VERIFIED = "verified"
 
 
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@strict_option
-@page_limit_option
-@output_options()
-@over_files()
-@keeps_state
-def command(
-    files: Files,
-    columns: tuple[str, ...],
-    max_page_bytes: int | None,
-    strict: bool,
-    outputs: Outputs,
-) -> int:
+@over_files("PATH...", strict_option, page_limit_option, state_option)
+def command(files: Files, columns: tuple[str, ...]) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
 
     \b
@@ -60,11 +56,9 @@ def command(
     of the offset, header, length and size. Exit code 0: no filter contradicts its data or the format; 1: a filter does; 3: something could
     not be read, or the key of a column is missing.
     """
-    from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.verify import Verify
 
-    work = Work(Verify(columns), keys=files.keys, max_page_bytes=max_page_bytes, strict=files.is_strict(strict))
-    return report_files(files, work, _VerifyView(), outputs, columns)
+    return report_files(files, files.work(Verify(columns)), _VerifyView(), columns)
 
 
 class _VerifyView(View["VerifyReport"]):
@@ -82,15 +76,7 @@ class _VerifyView(View["VerifyReport"]):
         return UnreadableError.exit_code if report.locked_columns else 0
 
     def show(self, page: Page, report: VerifyReport) -> None:
-        rows = [
-            (
-                *(verification.row_group, verification.column, verification.type),
-                *(verification.verified_values, verification.false_negatives, verification.estimated_fpp, verification.measured_fpp),
-                _result(verification),
-            )
-            for verification in report.filters
-        ]
-        page.table(_COLUMNS, rows, matters=lambda row: not str(row[-1]).startswith(_VERIFIED))
+        page.table(_COLUMNS, report.filters, matters=lambda each: not each.is_verified)
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
         page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}{list_locked(report.locked_columns)}")
@@ -104,10 +90,3 @@ class _VerifyView(View["VerifyReport"]):
 
 def _count_verified(verified: int, filters: int) -> str:
     return f"{verified:,} of {format_count(filters, 'filter')} verified" if filters else "no filter to verify"
-
-
-def _result(verification: FilterVerification) -> str:
-    if verification.problem is not None:
-        return verification.problem
-    result = _VERIFIED if verification.is_verified else "false negatives"
-    return f"{result}, as {verification.dialect}" if verification.dialect else result

@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from sbbf_tool.bloom import kernels
-from sbbf_tool.parquet import chunk_index, structs
+from sbbf_tool.parquet import footer_structs, structs
 
 _REQUIRED = ("pyarrow", "numpy", "click", "rich", "xxhash", "cramjam")
 _OF_DEVELOPERS = ("docs", "unit", "test")
@@ -20,7 +20,7 @@ _SECONDS_FOR_JAVA = 3.0
 
 def describe_implementations() -> tuple[str, ...]:
     """Describe each implementation in one line."""
-    return kernels.describe(), structs.describe(), chunk_index.describe()
+    return kernels.describe(), structs.describe(), footer_structs.describe()
 
 
 def describe_environment() -> Iterator[str]:

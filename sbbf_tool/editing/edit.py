@@ -13,7 +13,7 @@ A verb provides the choice of chunks, the filters to build, the patch, the compa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,9 +30,9 @@ from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_re
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
-from sbbf_tool.file.meter import Meter, Progress
 from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
 from sbbf_tool.file.page_limit import PageLimit
+from sbbf_tool.file.parallel import Meter, Progress
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile, ring_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
@@ -82,7 +82,7 @@ class Edit:
     """The target of changed files and how to change them. One object serves a run; it can be sent to other processes and machines."""
 
     output: str | os.PathLike[str] | None = None
-    """The name of the new file, if a single file is changed."""
+    """The name of the new file, if a single file is changed, or a folder for the new files, which ends with a slash."""
     in_place: bool = False
     append: bool = False
     """With `in_place`: append to the file itself instead of a copy."""
@@ -104,6 +104,8 @@ class Edit:
 
     files_per_commit: int | None = None
     """Of a table: how many files a commit replaces; all in one commit if None."""
+    roots: Sequence[str] = ()
+    """The folders, each with a slash, below which files keep their names in the folder for new files; others keep the last part."""
     conditional_put: bool = False
     """Every other writer of the table also creates its versions by conditional requests."""
 
@@ -122,7 +124,28 @@ class Edit:
             return path.path if self.dry_run else choose_copy(path)
         if self.append and not self.in_place:
             raise UsageError("an append changes the file itself", file=os.fsdecode(path), hint="change it in place")
-        return choose_target(path, self.output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.reuse.tables)
+        output = self.output_of(path)
+        if output is not None and self.is_in_folder and not places.is_url(output) and not os.path.isdir(folder := os.path.dirname(output)):
+            if self.dry_run:
+                return output
+            try:
+                os.makedirs(folder, exist_ok=True)
+            except OSError as error:
+                raise RefusedError((error.strerror or "it cannot be made").lower(), file=folder) from error
+        return choose_target(path, output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.reuse.tables)
+
+    @property
+    def is_in_folder(self) -> bool:
+        """Whether the new files are written to a folder."""
+        return self.output is not None and os.fsdecode(self.output).endswith(("/", os.sep))
+
+    def output_of(self, path: str | os.PathLike[str]) -> str | None:
+        """Return the name of the new file; None if the file itself is changed."""
+        if self.output is None or not self.is_in_folder:
+            return None if self.output is None else os.fsdecode(self.output)
+        name = places.absolute(os.fsdecode(path))
+        root = max((root for root in self.roots if name.startswith(root)), key=len, default=f"{os.path.dirname(name)}/")
+        return os.fsdecode(self.output) + name[len(root) :]
 
     @contextmanager
     def open(

@@ -12,11 +12,10 @@ from typing import TypeAlias
 
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, plain_pages
-from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import PageType
 from sbbf_tool.parquet.pages import is_dictionary_encoded
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.parquet.statistics import StatisticsCheck
+from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 
 _Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
 """The number of values, their hashes, the hashes of their equals, and their extremes if a check needs them."""

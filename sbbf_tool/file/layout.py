@@ -16,10 +16,10 @@ from typing import NamedTuple
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.filters import HEADER_GUESS, StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData
+from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.structs import read_prefix
 
@@ -38,20 +38,9 @@ class Range(NamedTuple):
     start: int
     end: int
     kind: str
-
-    @property
-    def length(self) -> int:
-        return self.end - self.start
-
-
-class OwnedRange(NamedTuple):
-    """Bytes that belong to a column chunk."""
-
-    start: int
-    end: int
-    kind: str
-    row_group: int
-    column: int
+    row_group: int = -1
+    column: int = -1
+    """Like `row_group`, -1 for bytes that do not belong to a column chunk."""
 
     @property
     def length(self) -> int:
@@ -206,11 +195,11 @@ def _owned(footer: Footer) -> Iterable[tuple[int, int]]:
     ]
 
 
-def owned_ranges(footer: Footer) -> Iterator[OwnedRange]:
+def owned_ranges(footer: Footer) -> Iterator[Range]:
     """Yield the pages and page indexes of every chunk, if the footer states them unencrypted."""
     parts = _parts(footer)
     ranges = [
-        OwnedRange(start, start + length, part.kind, *divmod(at, len(footer.columns)))
+        Range(start, start + length, part.kind, *divmod(at, len(footer.columns)))
         for part in parts
         for at, (start, length) in enumerate(zip(part.starts, part.lengths, strict=True))
         if 0 < start < footer.start and length > 0
@@ -220,7 +209,7 @@ def owned_ranges(footer: Footer) -> Iterator[OwnedRange]:
         yield owned._replace(end=min(owned.end, footer.start))
 
 
-def _without_leading_filters(footer: Footer, ranges: list[OwnedRange], leading_bytes: dict[tuple[int, int], int]) -> Iterator[OwnedRange]:
+def _without_leading_filters(footer: Footer, ranges: list[Range], leading_bytes: dict[tuple[int, int], int]) -> Iterator[Range]:
     """Shorten the pages of chunks whose `total_compressed_size` includes the filter before their first page.
 
     The first draft has the filter at the beginning of its column chunk, as a page. `leading_bytes` is the distance from filter to pages,

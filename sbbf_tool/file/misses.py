@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Literal, NamedTuple
 
 from sbbf_tool.bloom.dialects import Dialect, find_dialect
@@ -58,14 +59,11 @@ Form = Callable[[Column, bytes], bytes | None]
 """Callable that returns the bytes that may have been hashed instead of a value's plain bytes; None if the form does not apply."""
 
 
-def _check_form(form: Form) -> Callable[[BloomFilter, Column, bytes], bool]:
-    def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-        with suppress(ValueError, OverflowError, struct.error):
-            variant = form(column, plain)
-            return variant is not None and variant != plain and bloom.check_hash(hash_value(variant))
-        return False
-
-    return holds_value
+def _holds_form(form: Form, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+    with suppress(ValueError, OverflowError, struct.error):
+        variant = form(column, plain)
+        return variant is not None and variant != plain and bloom.check_hash(hash_value(variant))
+    return False
 
 
 def _javascript_text(column: Column, plain: bytes) -> bytes | None:
@@ -97,75 +95,45 @@ def _javascript_number(number: float) -> str:
     return f"{digits:f}" if -7 < exponent < 21 else f"{digits.scaleb(-exponent):f}e{exponent:+d}"
 
 
-def _text_of_value(column: Column, plain: bytes) -> bytes | None:
-    return literals.format_plain(column, plain).encode("utf-8", "surrogateescape")
-
-
-def _integer_of(width: int, *, signed: bool = True) -> Form:
-    """Build the form of an integer in another number of bytes: sign-extended, zero-extended or truncated."""
-
-    def form(column: Column, plain: bytes) -> bytes | None:
-        if column.physical not in ("INT32", "INT64") or len(plain) == width:
-            return None
-        number = int.from_bytes(plain, "little", signed=signed)
-        return (number & (1 << 8 * width) - 1).to_bytes(width, "little")
-
-    return form
-
-
-def _holds_as_stored(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-    return narrow_bits(column) is not None and bloom.check_hash(hash_value(plain))
-
-
-def _float_of(layout: str) -> Form:
-    def form(column: Column, plain: bytes) -> bytes | None:
-        stored = column.float_format
-        return None if stored is None else struct.pack(layout, struct.unpack(stored, plain)[0])
-
-    return form
-
-
-def _decimal_of(width: int | None, order: Literal["little", "big"]) -> Form:
-    """Build the form of a decimal in another number of bytes; None stands for as few bytes as it needs."""
-
-    def form(column: Column, plain: bytes) -> bytes | None:
-        if column.logical is None or column.logical.kind != "DECIMAL":
-            return None
-        number = int.from_bytes(plain, "little" if column.physical in ("INT32", "INT64") else "big", signed=True)
-        size = width or ((number if number >= 0 else ~number).bit_length() + 8) // 8
-        return number.to_bytes(size, order, signed=True)
-
-    return form
-
-
-def _reverse_bytes(column: Column, plain: bytes) -> bytes | None:
-    return plain[::-1] if column.width else None
+def _integer(width: int, column: Column, plain: bytes, *, signed: bool = True) -> bytes | None:
+    """Return an integer in another number of bytes: sign-extended, zero-extended or truncated."""
+    if column.physical not in ("INT32", "INT64") or len(plain) == width:
+        return None
+    return (int.from_bytes(plain, "little", signed=signed) & (1 << 8 * width) - 1).to_bytes(width, "little")
 
 
 def _with_length(column: Column, plain: bytes) -> bytes | None:
     return len(plain).to_bytes(4, "little") + plain if column.physical == "BYTE_ARRAY" else None
 
 
+def _holds_as_stored(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+    return narrow_bits(column) is not None and bloom.check_hash(hash_value(plain))
+
+
+def _float(layout: str, column: Column, plain: bytes) -> bytes | None:
+    return None if column.float_format is None else struct.pack(layout, struct.unpack(column.float_format, plain)[0])
+
+
+def _decimal(width: int | None, order: Literal["little", "big"], column: Column, plain: bytes) -> bytes | None:
+    """Return a decimal in another number of bytes; None stands for as few bytes as it needs."""
+    if column.logical is None or column.logical.kind != "DECIMAL":
+        return None
+    number = int.from_bytes(plain, "little" if column.physical in ("INT32", "INT64") else "big", signed=True)
+    return number.to_bytes(width or ((number if number >= 0 else ~number).bit_length() + 8) // 8, order, signed=True)
+
+
 # --- Correct hashes that are stored elsewhere ---
 
 
-def _check_dialect(dialect: Dialect) -> Callable[[BloomFilter, Column, bytes], bool]:
-    """Build the query for a value that is hashed and stored as in a draft of the format, whatever the header states."""
-
-    def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-        return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
-
-    return holds_value
+def _holds_in_dialect(dialect: Dialect, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+    """Query for a value that is hashed and stored as in a draft of the format, whatever the header states."""
+    return holds(bloom, hasher_for(dialect, column, bloom.num_blocks), plain)
 
 
-def _check_first_blocks(divisor: int) -> Callable[[BloomFilter, Column, bytes], bool]:
-    """Build the query in the first part of the bitset only, as if the header stated `divisor` times too many bytes."""
-
-    def holds_value(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
-        blocks = bloom.num_blocks // divisor
-        return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(hash_value(plain))
-
-    return holds_value
+def _holds_in_first_blocks(divisor: int, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
+    """Query the first part of the bitset only, as if the header stated `divisor` times too many bytes."""
+    blocks = bloom.num_blocks // divisor
+    return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(hash_value(plain))
 
 
 def _list_hypotheses() -> Iterator[Hypothesis]:
@@ -173,32 +141,37 @@ def _list_hypotheses() -> Iterator[Hypothesis]:
     for explanation, form in (
         ("their JavaScript text was hashed, as parquetjs does", _javascript_text),
         ("their JavaScript text was hashed, as parquetjs does", _javascript_text_of_short),
-        ("their text was hashed instead of their bytes", _text_of_value),
+        (
+            "their text was hashed instead of their bytes",
+            lambda column, plain: literals.format_plain(column, plain).encode(errors="surrogateescape"),
+        ),
     ):
-        yield Hypothesis(TEXT, explanation, _check_form(form))
+        yield Hypothesis(TEXT, explanation, partial(_holds_form, form))
     yield Hypothesis(WIDTH, "they were hashed as stored, with bits above their width that readers ignore", _holds_as_stored)
     for explanation, form in (
-        ("they were hashed as integers of 8 bytes", _integer_of(8)),
-        ("they were hashed as integers of 8 bytes, without their sign", _integer_of(8, signed=False)),
-        ("they were hashed as integers of 4 bytes", _integer_of(4)),
-        ("they were hashed as integers of 2 bytes", _integer_of(2)),
-        ("they were hashed as integers of 1 byte", _integer_of(1)),
-        ("they were hashed as decimals of 16 bytes, little-endian", _decimal_of(16, "little")),
-        ("they were hashed as decimals of 16 bytes, big-endian", _decimal_of(16, "big")),
-        ("they were hashed as decimals of the fewest bytes that hold each", _decimal_of(None, "big")),
-        ("they were hashed as 8-byte floating-point numbers", _float_of("<d")),
-        ("they were hashed as 4-byte floating-point numbers", _float_of("<f")),
-        ("they were hashed with reversed bytes", _reverse_bytes),
+        ("they were hashed as integers of 8 bytes", partial(_integer, 8)),
+        ("they were hashed as integers of 8 bytes, without their sign", partial(_integer, 8, signed=False)),
+        ("they were hashed as integers of 4 bytes", partial(_integer, 4)),
+        ("they were hashed as integers of 2 bytes", partial(_integer, 2)),
+        ("they were hashed as integers of 1 byte", partial(_integer, 1)),
+        ("they were hashed as decimals of 16 bytes, little-endian", partial(_decimal, 16, "little")),
+        ("they were hashed as decimals of 16 bytes, big-endian", partial(_decimal, 16, "big")),
+        ("they were hashed as decimals of the fewest bytes that hold each", partial(_decimal, None, "big")),
+        ("they were hashed as 8-byte floating-point numbers", partial(_float, "<d")),
+        ("they were hashed as 4-byte floating-point numbers", partial(_float, "<f")),
+        ("they were hashed with reversed bytes", lambda column, plain: plain[::-1] if column.width else None),
         ("they were hashed together with their length", _with_length),
     ):
-        yield Hypothesis(WIDTH, explanation, _check_form(form))
+        yield Hypothesis(WIDTH, explanation, partial(_holds_form, form))
     explanation = "their block was selected by a remainder, as in a draft of the format"
-    yield Hypothesis(BLOCK, explanation, _check_dialect(find_dialect("draft2-final")))
+    yield Hypothesis(BLOCK, explanation, partial(_holds_in_dialect, find_dialect("draft2-final")))
     # One dialect for each remaining hash: the other dialects differ from these only in their headers.
     for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
-        yield Hypothesis(DRAFT, f"they were hashed as in the draft {dialect.name}: {dialect.sentence}", _check_dialect(dialect))
+        yield Hypothesis(DRAFT, f"they were hashed as in the draft {dialect.name}: {dialect.sentence}", partial(_holds_in_dialect, dialect))
     for divisor in (2, 4, 8, 16):
-        yield Hypothesis(BLOCK, f"the header states {divisor} times the bytes that the filter was built with", _check_first_blocks(divisor))
+        yield Hypothesis(
+            BLOCK, f"the header states {divisor} times the bytes that the filter was built with", partial(_holds_in_first_blocks, divisor)
+        )
 
 
 HYPOTHESES: tuple[Hypothesis, ...] = tuple(_list_hypotheses())

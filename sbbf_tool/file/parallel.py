@@ -1,10 +1,11 @@
-"""Concurrent work on the column chunks of one file."""
+"""Work on the column chunks of one file: concurrently, and with progress."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import TypeVar
 
 from sbbf_tool.parquet.patch import ChunkKey
@@ -27,3 +28,23 @@ def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], j
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+Progress = Callable[[str, int, int], None]
+"""Callable that takes the current step, the bytes processed so far, and the total bytes."""
+
+
+class Meter:
+    """A counter of processed bytes of column chunks, for a progress bar. Threads may share it."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self._lock = Lock()
+
+    def advance(self, step: str, size: int) -> None:
+        with self._lock:
+            self._done += size
+            if self._progress is not None:
+                self._progress(step, self._done, self._total)

@@ -44,7 +44,7 @@ from sbbf_tool.storage.source import PlannedSource, Source
 if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.meter import Progress
+    from sbbf_tool.file.parallel import Progress
     from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.storage.inputs import FileIn, Readable

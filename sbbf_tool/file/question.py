@@ -23,8 +23,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.texts import Texts
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, width_of
-from sbbf_tool.parquet.notation_numbers import parse_integers
+from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, parse_integers, width_of
 from sbbf_tool.parquet.statistics import Bounds, key_of, stated_bounds
 from sbbf_tool.reports.probe import MANY_VALUES, LongSequence, QueriedValue, UnfitValue
 
@@ -253,6 +252,9 @@ class _Row:
                 raise UsageError("it is not a value of BOOLEAN")
             return literal if self._is_strict else literals.with_single_precision(column, literal)
         except UsageError as error:
+            literal = literals.parse_unfit(column, value, error.message)
+            if literal.verdict is None:
+                return literal  # another form of a number that the column can hold
             header = "; if it is a header, remove it" if position == 0 and count > 1 else ""
             where = f": value {position + 1:,} of {count:,}{header}" if count else ""
             if self.first_error is None:
@@ -261,8 +263,7 @@ class _Row:
             if len(self.unfit) < MANY_VALUES:
                 hint = f"; {error.hint}" if error.hint else ""
                 self.unfit.append(UnfitValue(str(value), position, f"{error.message}{header}{hint}"))
-            literal = literals.parse_unfit(column, value, error.message)
-            return literal if literal.verdict is None or self._is_strict is not None else replace(literal, verdict=ABSENT, note=None)
+            return literal if self._is_strict is not None else replace(literal, verdict=ABSENT, note=None)
 
     def add(self, column: Column, position: int, literal: Literal, value: object) -> None:
         """Add one value."""

@@ -23,7 +23,6 @@ PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE
 UNKNOWN = "UNKNOWN"
 """Physical type of a column whose pages cannot be read, because its part of the schema has something that the format does not have."""
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?!`)|(?!`)[^.]*")
-_NUMBERED = re.compile(r"(.+)#([1-9]\d{0,5})", re.DOTALL)
 FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
@@ -46,10 +45,12 @@ class Column:
     reading: Reading = AS_STORED
     variant: tuple[str, ...] = ()
     """Path in the file of a leaf of a VARIANT; empty for other columns."""
+    number: int = 0
+    """Position among the columns with the same path, from 1; 0 if there is no other."""
 
     @property
     def name(self) -> str:
-        return quote(self.path)
+        return f"{quote(self.path)}#{self.number}" if self.number else quote(self.path)
 
     @property
     def width(self) -> int | None:
@@ -130,14 +131,12 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            ways = f"name one as {name}#1 to {name}#{len(candidates)}, in the order of the schema"
-            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns", hint=ways)
-    numbered = _NUMBERED.fullmatch(name)
-    same = [column for column in columns if numbered is not None and column.name == numbered[1]]
-    if numbered is not None and 1 < len(same) >= int(numbered[2]):
-        return same[int(numbered[2]) - 1]
+            hint = f"name one of {some_of([column.name for column in candidates])}"
+            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns", hint=hint)
+    if "#" in name and (same := next((column for column in columns if column.name == name), None)) is not None:
+        return same
     ensure_leaf(name, [column.name for column in columns if column.path[: len(path)] == path])
-    names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns}
+    names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns if not column.number}
     raise no_column(name, list(names), "file")
 
 
@@ -188,7 +187,12 @@ class Leaf(NamedTuple):
 
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError if they do not form a tree."""
-    return tuple(leaf.column(index, leaf.path, leaf.short_path) for index, leaf in enumerate(leaves_of(schema)))
+    columns = tuple(leaf.column(index, leaf.path, leaf.short_path) for index, leaf in enumerate(leaves_of(schema)))
+    by_path: dict[tuple[str, ...], list[int]] = {}
+    for column in columns:
+        by_path.setdefault(column.path, []).append(column.index)
+    numbers = {index: number for same in by_path.values() if len(same) > 1 for number, index in enumerate(same, 1)}
+    return tuple(replace(column, number=numbers.get(column.index, 0)) for column in columns) if numbers else columns
 
 
 def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[Column, ...]:

@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from sbbf_tool.errors import NotParquetError, UnreadableError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, UNKNOWN, Column, leaf_columns, with_readings
 from sbbf_tool.parquet.footer_structs import LEAST_SHARE, FooterStructs
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, SchemaElement
-from sbbf_tool.parquet.pages import page_range
+from sbbf_tool.parquet.pages import ChunkMeta, page_range
 from sbbf_tool.parquet.splice import ChunkKey, Cipher, FilterPlace, set_filters
 
 MAGIC = b"PAR1"

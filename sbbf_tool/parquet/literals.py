@@ -18,9 +18,25 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import narrow_bits
-from sbbf_tool.parquet.notation import ABSENT, BSON, BYTES, CANNOT_SAY, GEOMETRIES, TEXT, UUIDS, Literal, Notation
-from sbbf_tool.parquet.notation_numbers import DECIMALS, FLOATS, INTEGERS
-from sbbf_tool.parquet.notation_times import DATES, INT96, INTERVALS, TIMES, TIMESTAMPS
+from sbbf_tool.parquet.notation import (
+    ABSENT,
+    BSON,
+    BYTES,
+    CANNOT_SAY,
+    DATES,
+    DECIMALS,
+    FLOATS,
+    GEOMETRIES,
+    INT96,
+    INTEGERS,
+    INTERVALS,
+    TEXT,
+    TIMES,
+    TIMESTAMPS,
+    UUIDS,
+    Literal,
+    Notation,
+)
 
 if TYPE_CHECKING:
     from decimal import Decimal

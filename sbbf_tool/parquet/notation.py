@@ -1,16 +1,22 @@
-"""The result of parsing a written value (`Literal`), and the notation of one kind of column (`Notation`): LogicalTypes.md.
+"""The result of parsing a written value (`Literal`), and the notation of each kind of column (`Notation`): LogicalTypes.md.
 
+A value finer than a column's unit or scale cannot be stored in the column. It is absent: it is not rounded to one that might be present.
 Text from a command line may contain bytes that are not UTF-8; they become surrogates ("surrogateescape"), as in Python.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import struct
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal as OneOf
 from typing import NamedTuple
 
+from sbbf_tool.parquet import equals, int96, iso8601
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.logical import Logical
+from sbbf_tool.parquet.logical import HYBRID, Logical
 
 _MAX_BLANKS = 64
 """Most blanks at the end of a CHAR with which text is queried: each number of them is another form."""
@@ -103,3 +109,290 @@ BYTES = Notation(_parse_text, _format_hex, _expect_bytes)
 BSON = Notation(_refuse_text, _format_hex, lambda column: "a BSON document in hexadecimal, as 0x..")
 GEOMETRIES = Notation(_refuse_text, _format_hex, lambda column: "well-known binary (WKB) in hexadecimal, as 0x..")
 UUIDS = Notation(_parse_uuid, _format_uuid, lambda column: "a UUID, such as 123e4567-e89b-12d3-a456-426614174000")
+
+
+_FLOAT_NAMES = {"<e": "half", "<f": "single", "<d": "double"}
+
+# Writers that pad a BYTE_ARRAY decimal pad it to a machine word; the widest word used for decimals has 256 bits.
+_WORD_BYTES = 32
+_MAX_DIGITS = 1000
+
+_SIGNS_AND_DIGITS = b"+-0123456789"
+_ARRAY_CODES = {(4, True): "i", (4, False): "I", (8, True): "q", (8, False): "Q"}
+"""Type code of an array by the width in bytes and whether the integers are signed."""
+
+
+def _integer_range(column: Column) -> tuple[int, int]:
+    """Return the smallest and the largest number that readers show."""
+    bits, signed = width_of(column) * 8, True
+    if column.logical is not None and column.logical.kind == "INT":
+        bits, signed = min(column.logical.bits or bits, bits), column.logical.signed
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def _parse_integer(column: Column, text: str) -> Literal:
+    if not text.isascii() or not text.lstrip("+-").isdecimal() or len(text) > _MAX_DIGITS:
+        raise ValueError
+    value, width, bits = int(text), width_of(column), equals.narrow_bits(column)
+    if bits is not None:
+        # Readers take the low bits, whatever a writer extended them with, so that -1 and 255 are one number of 8 bits.
+        if not -(1 << bits - 1) <= value < 1 << bits:
+            raise ValueError
+        low_bits = value & (1 << bits) - 1
+        extended = dict.fromkeys((value, low_bits, low_bits - (1 << bits) if low_bits >> bits - 1 else low_bits))
+        return Literal(text, tuple(number.to_bytes(width, "little", signed=number < 0) for number in extended))
+    low, high = _integer_range(column)
+    if not low <= value <= high:
+        raise ValueError
+    return Literal(text, ((value & (1 << width * 8) - 1).to_bytes(width, "little"),))
+
+
+def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
+    """Parse many integers as `literals.parse` does, to one number each; None if one is no integer that the column can hold.
+
+    Their written form is ASCII digits and signs; None for any other, also if it is a value of the column, such as 0x2a.
+    """
+    if b"".join(texts).translate(None, _SIGNS_AND_DIGITS) or max(map(len, texts), default=0) > _MAX_DIGITS:
+        return None
+    low, _ = _integer_range(column)
+    try:
+        return array(_ARRAY_CODES[width_of(column), low < 0], map(int, texts))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _format_integer(column: Column, plain: bytes) -> str:
+    low, _ = _integer_range(column)
+    bits, value = equals.narrow_bits(column), int.from_bytes(plain, "little", signed=low < 0)
+    if bits is not None:
+        number = int.from_bytes(plain, "little", signed=True)
+        if not -(1 << bits - 1) <= number < 1 << bits:
+            raise ValueError
+        value = (number - low) % (1 << bits) + low
+    return str(value)
+
+
+def _expect_integer(column: Column) -> str:
+    low, high = _integer_range(column)
+    return f"an integer from {low} to {high}"
+
+
+def _parse_float(column: Column, text: str) -> Literal:
+    if "_" in text or not text.isascii():
+        raise ValueError
+    value = float(text)
+    if value != value:
+        return Literal(text, verdict=MAYBE, note="NaN has many stored forms, and a filter may hold only some")
+    if abs(value) == float("inf") and "inf" not in text.lower():
+        raise ValueError
+    layout = _layout_of(column)
+    plain = struct.pack(layout, value)
+    (narrow,) = struct.unpack(layout, plain)
+    if narrow == 0:
+        # Both zeros are equal in SQL, but their bytes differ, and so do their hashes.
+        return Literal(text, (struct.pack(layout, 0.0), struct.pack(layout, -0.0)))
+    mirrored = value + (value - narrow)
+    mirror = _packed(layout, mirrored)
+    if narrow != value and mirror is not None and struct.unpack(layout, mirror) == (mirrored,):
+        # The value is half way between two narrow numbers, at the precision of a double: the text may mean either.
+        return Literal(text, (plain, mirror))
+    return Literal(text, (plain,))
+
+
+def _layout_of(column: Column) -> str:
+    assert column.float_format is not None
+    return column.float_format
+
+
+def _packed(layout: str, value: float) -> bytes | None:
+    try:
+        return struct.pack(layout, value)
+    except OverflowError:
+        return None
+
+
+def _format_float(column: Column, plain: bytes) -> str:
+    layout = _layout_of(column)
+    (value,) = struct.unpack(layout, plain)
+    if len(plain) == 8 or value != value or abs(value) == float("inf"):
+        return repr(value)
+    # The shortest digits that parse to the same narrow number.
+    tries = (float(f"{value:.{digits}g}") for digits in range(1, 17))
+    return repr(next((number for number in tries if _packed(layout, number) == plain), value))
+
+
+def _expect_float(column: Column) -> str:
+    return f"a number of {_FLOAT_NAMES[_layout_of(column)]} precision"
+
+
+def _parse_decimal(column: Column, text: str) -> Literal:
+    from decimal import Context, Decimal, InvalidOperation
+
+    logical = logical_of(column)
+    if "_" in text or not text.isascii() or len(text) > _MAX_DIGITS:
+        raise ValueError
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise ValueError from None
+    if not value.is_finite() or (value and abs(value.adjusted()) > 2 * _MAX_DIGITS):
+        raise ValueError
+    scaled_value = value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
+    unscaled = int(scaled_value)
+    if unscaled != scaled_value:
+        return Literal(text, verdict=ABSENT, note=f"more digits than the column's scale of {logical.scale}")
+    if column.physical != "BYTE_ARRAY":
+        return Literal(text, (unscaled.to_bytes(width_of(column), _byte_order(column), signed=True),))
+    widths = _widths(unscaled, logical.precision)
+    return Literal(
+        text,
+        tuple(unscaled.to_bytes(width, "big", signed=True) for width in widths),
+        note=f"a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of {widths[0]} to {widths[-1]} bytes",
+    )
+
+
+def _widths(unscaled: int, precision: int) -> range:
+    """Return the bytes that a writer may use for a BYTE_ARRAY decimal: from the minimum to a word, or more if the precision needs it."""
+    fewest = _fewest_bytes(unscaled)
+    return range(fewest, max(fewest, _WORD_BYTES, _fewest_bytes(10**precision)) + 1)
+
+
+def _fewest_bytes(value: int) -> int:
+    """Return the minimum number of bytes for `value` in two's complement."""
+    return ((value if value >= 0 else ~value).bit_length() + 8) // 8
+
+
+def _byte_order(column: Column) -> OneOf["little", "big"]:
+    return "little" if column.physical in ("INT32", "INT64") else "big"
+
+
+def _format_decimal(column: Column, plain: bytes) -> str:
+    if not plain:
+        raise ValueError
+    unscaled = int.from_bytes(plain, _byte_order(column), signed=True)
+    scale = logical_of(column).scale
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    whole, fraction = (digits[:-scale], f".{digits[-scale:]}") if scale > 0 else (digits + "0" * -scale, "")
+    return ("-" if unscaled < 0 else "") + whole + fraction
+
+
+def _expect_decimal(column: Column) -> str:
+    logical = logical_of(column)
+    return f"a decimal number of {logical.precision} digits, {logical.scale} of them behind the point"
+
+
+INTEGERS = Notation(_parse_integer, _format_integer, _expect_integer)
+FLOATS = Notation(_parse_float, _format_float, _expect_float)
+DECIMALS = Notation(_parse_decimal, _format_decimal, _expect_decimal)
+
+
+_GREGORIAN = -141_427
+"""1582-10-15, the first day after the change of the calendar."""
+_FROM_1900 = -2_208_988_800 * iso8601.NANOS_PER_SECOND
+"""Before 1900, the conversion between the calendars also depends on time zones."""
+_NANOS = "the writer may store digits below a microsecond, which DuckDB, Spark and Trino do not show: query nine digits of the second"
+_NINE_DIGITS = re.compile(r"[.,]\d{9}", re.ASCII)
+_INFINITIES = ("infinity", "-infinity")
+"""DuckDB stores them in columns of dates and instants, as the largest number and its negative."""
+
+
+def _infinity(column: Column, text: str) -> Literal:
+    most = (1 << 8 * width_of(column) - 1) - 1
+    return Literal(text, ((-most if text.startswith("-") else most).to_bytes(width_of(column), "little", signed=True),))
+
+
+def _parse_date(column: Column, text: str) -> Literal:
+    if text.lower() in _INFINITIES:
+        return _infinity(column, text)
+    days = iso8601.parse_date(text)
+    if column.reading.is_hybrid and days < _GREGORIAN:
+        return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
+    return Literal(text, (days.to_bytes(4, "little", signed=True),))
+
+
+def _format_date(column: Column, plain: bytes) -> str:
+    return iso8601.format_date(int.from_bytes(plain, "little", signed=True))
+
+
+def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal:
+    """Convert a time to the stored number of the column's units."""
+    logical = logical_of(column)
+    if instant.zoned and not logical.utc:
+        raise ValueError
+    if instant.in_unit(logical.unit) is None:
+        return _finer(text, logical.unit)
+    if column.reading.is_hybrid and instant.nanos < _FROM_1900:
+        return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
+    counts = [nanos // iso8601.UNIT_NANOS[logical.unit] for nanos in instant.each]
+    if logical.kind == "TIME" and logical.utc:
+        counts = [*counts, *equals.times_beside(column, counts[0])]
+    note = "read as UTC" if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
+    return Literal(text, tuple(count.to_bytes(width_of(column), "little", signed=True) for count in counts), note=note)
+
+
+def _finer(text: str, unit: str) -> Literal:
+    return Literal(text, verdict=ABSENT, note=f"more precise than the column's unit, {unit.lower()}")
+
+
+def _parse_time(column: Column, text: str) -> Literal:
+    return _count_units(column, text, iso8601.parse_time(text))
+
+
+def _format_time(column: Column, plain: bytes) -> str:
+    return iso8601.format_time(int.from_bytes(plain, "little", signed=True), logical_of(column).unit)
+
+
+def _parse_timestamp(column: Column, text: str) -> Literal:
+    return _infinity(column, text) if text.lower() in _INFINITIES else _count_units(column, text, iso8601.parse_timestamp(text))
+
+
+def _format_timestamp(column: Column, plain: bytes) -> str:
+    logical = logical_of(column)
+    return iso8601.format_timestamp(int.from_bytes(plain, "little", signed=True), logical.unit, utc=logical.utc)
+
+
+def _expect_time(column: Column) -> str:
+    logical = logical_of(column)
+    zone = "" if logical.utc else ", without a zone"
+    form = "HH:MM:SS" if logical.kind == "TIME" else "YYYY-MM-DDTHH:MM:SS"
+    return f"{form} with fractions to {logical.unit.lower()}{zone}"
+
+
+def _parse_int96(column: Column, text: str) -> Literal:
+    instant = iso8601.parse_timestamp(text)
+    if instant.finer:
+        return _finer(text, "NANOS")
+    if column.reading.is_hybrid and instant.nanos < _FROM_1900:
+        return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
+    if column.reading.has_nanos and not instant.nanos % 1000 and not _NINE_DIGITS.search(text):
+        return Literal(text, verdict=CANNOT_SAY, note=_NANOS)
+    forms = tuple(form for nanos in instant.each for form in int96.forms_of(nanos))
+    return Literal(text, forms, note=None if instant.zoned else "read as UTC")
+
+
+def _format_int96(column: Column, plain: bytes) -> str:
+    instant = int96.instant_of(plain)
+    if plain not in int96.forms_of(instant):
+        raise ValueError
+    return iso8601.format_timestamp(instant, "NANOS", utc=True)
+
+
+def _parse_interval(column: Column, text: str) -> Literal:
+    parts = iso8601.parse_duration(text)
+    if parts is None:
+        return _finer(text, "MILLIS")
+    # Months and days have no sign in the format; DuckDB stores and shows them as signed.
+    plain = b"".join(part.to_bytes(4, "little", signed=part < 0) for part in parts)
+    return Literal(text, tuple(dict.fromkeys((plain, equals.normalise_intervals(plain)))))
+
+
+def _format_interval(column: Column, plain: bytes) -> str:
+    months, days, millis = struct.unpack("<III", plain)
+    return iso8601.format_duration(months, days, millis)
+
+
+DATES = Notation(_parse_date, _format_date, lambda column: "a date as YYYY-MM-DD")
+TIMES = Notation(_parse_time, _format_time, _expect_time)
+TIMESTAMPS = Notation(_parse_timestamp, _format_timestamp, _expect_time)
+INT96 = Notation(_parse_int96, _format_int96, lambda column: "YYYY-MM-DDTHH:MM:SS with fractions to nanos, or 12 bytes as 0x..")
+INTERVALS = Notation(_parse_interval, _format_interval, lambda column: "an ISO 8601 duration to milliseconds, such as P1M2DT3.004S")

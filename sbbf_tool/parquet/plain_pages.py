@@ -22,11 +22,11 @@ import cramjam
 from sbbf_tool.bloom import hashing
 from sbbf_tool.bloom.buffers import prefixed_spans
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import equals, extremes, levels
+from sbbf_tool.parquet import equals, levels, statistics
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageType
 from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, EnsureSize, Read, StoredPage, page_range, read_page
+from sbbf_tool.parquet.statistics import Extremes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,7 +126,7 @@ class PlainPage:
 
     def extremes(self) -> Extremes | None:
         """Find the smallest and the largest value."""
-        return extremes.of_plain(self.column, self.plain, len(self))
+        return statistics.of_plain(self.column, self.plain, len(self))
 
     def are_equal(self, places: NDArray[np.int64], plain: bytes) -> NDArray[np.bool_]:
         """Mark the places of which the value has these plain bytes."""

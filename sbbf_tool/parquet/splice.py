@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from sbbf_tool.errors import LockedError, UnreadableError
 from sbbf_tool.parquet import compact
-from sbbf_tool.parquet.chunk_index import ChunkIndex, index_chunks
+from sbbf_tool.parquet.footer_structs import ChunkIndex, index_chunks
 
 # Field ids in parquet.thrift.
 _ROW_GROUPS, _COLUMNS, _META_DATA, _ENCRYPTED_META_DATA = 4, 1, 3, 9

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 
 from sbbf_tool.bloom import hashing
 from sbbf_tool.errors import ErrorPlace, UnreadableError
-from sbbf_tool.parquet import equals, extremes, int96
+from sbbf_tool.parquet import equals, int96, statistics
 from sbbf_tool.parquet.batches import FEWEST_BYTES, plan_batches
 from sbbf_tool.parquet.columns import Column, ensure_readable, is_leaf
-from sbbf_tool.parquet.extremes import Extremes
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, FileMetaData, RowGroup, SchemaElement, Type
 from sbbf_tool.parquet.pages import ChunkPages, StoredPage, count_of, read_pages
 from sbbf_tool.parquet.rewritten_pages import RewrittenPages
+from sbbf_tool.parquet.statistics import Extremes
 from sbbf_tool.parquet.structs import build_struct
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class PlainValues:
     def extremes(self) -> Extremes | None:
         """Find the smallest and the largest value; None for columns without an order, and if all values are NaN."""
         if self._width is not None:
-            return extremes.of_fixed(self.column, self._fixed(self._width))
+            return statistics.of_fixed(self.column, self._fixed(self._width))
         array = self._array
         if isinstance(array, pa.DictionaryArray):
             is_used = np.bincount(_indices(array), minlength=len(array.dictionary)) > 0
             array = array.dictionary.filter(pa.array(is_used))
-        return extremes.of_variable(self.column, *_variable(array))
+        return statistics.of_variable(self.column, *_variable(array))
 
     def hashes_of_equals(self) -> memoryview:
         """Hash the bytes that mean one of these values but are not stored for it: see `equals`. The hashes are in no particular order."""

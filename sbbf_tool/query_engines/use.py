@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,24 +76,41 @@ def harm_in(footer: Footer, column: Column, names: Iterable[str]) -> str | None:
     return None if _is_plain(column) else use_in(footer, column, names).harm
 
 
+def unused_in(footer: Footer, column: Column, names: tuple[str, ...]) -> str | None:
+    """Return that none of the engines uses filters on a column of a file; None if one does, or is harmed."""
+    if _is_plain(column) and not names:
+        return None
+    use = use_in(footer, column, names)
+    return None if use.users or use.harm else _say_unused(column, names)
+
+
+def _say_unused(column: Column, names: tuple[str, ...]) -> str:
+    engines = [report.name for report in engines_of(names)]
+    who = "no engine uses" if not names else f"{' and '.join(engines)} {'do' if len(engines) > 1 else 'does'} not use"
+    return f"{who} filters on {PLACES[classify_place(column)] if column.max_repetition else column.type_name}"
+
+
 def _is_plain(column: Column) -> bool:
     """Return whether the table has no warning about filters of the column, so that it need not be read."""
     return column.type_name in _PLAIN_TYPES and not column.max_repetition
 
 
 def list_warnings(column: Column, names: Iterable[str] = (), *, has_interval_mark: bool = False) -> list[str]:
-    """List the warnings about a filter of `column` in the named engines, or in all, the worst first; none for the common types.
+    """List the warnings about a filter of `column` in the named engines, or in all, the worst first; in all, none for the common types.
 
     Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
     """
-    if _is_plain(column):
+    names = tuple(names)
+    if _is_plain(column) and not names:
         return []
-    engines = engines_of(tuple(names))
+    engines = engines_of(names)
     verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
     warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
     warnings += [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
-    if len(users) <= _FEW < len(engines):
+    if not users and names:
+        warnings.append(_say_unused(column, names))
+    elif len(users) <= _FEW < len(engines):
         readers = sum(report.uses_filters for report in engines)
         family = find_family(column)
         # The last family holds all types without one of their own, so its name says nothing about this column.
@@ -102,3 +119,11 @@ def list_warnings(column: Column, names: Iterable[str] = (), *, has_interval_mar
         subject = f"only {users[0]} uses" if len(users) == 1 else f"{' and '.join(users)} alone use" if users else "none uses"
         warnings.append(f"of the {readers} engines that use filters, {subject} them on {columns}")
     return warnings
+
+
+def engine_warnings(footer: Footer, columns: Iterable[int], names: Iterable[str]) -> Iterator[str]:
+    """Yield the warnings about filters of these columns of a file."""
+    for index in sorted(columns):
+        column = footer.columns[index]
+        for warning in list_warnings(column, names, has_interval_mark=has_interval_mark(footer, column)):
+            yield f"column {column.name}: {warning}"

@@ -29,6 +29,11 @@ class ChangeReport(Tabular):
     is_first_change: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
     """Whether the new file begins with the whole old one, at whose end no earlier change by `sbbf` was; False in rows of other machines."""
 
+    @property
+    def only_removes(self) -> bool:
+        """Whether the change removed filters and did nothing else, whatever the verb is called."""
+        return False
+
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
         """Return the status of the file in a run, and the reason if it is not `ok`; `in_table` is whether a commit replaces the file."""
         if filters := getattr(self, "saturated_filters", ()):

@@ -156,22 +156,9 @@ class EnginesReport(Tabular):
         families = {family.id: family.name for family in self.families}
         for engine in self.engines:
             for verdict in engine.verdicts:
-                yield EngineRow(
-                    engine=engine.id,
-                    name=engine.name,
-                    version=engine.version,
-                    family=verdict.family,
-                    family_name=families[verdict.family],
-                    verdict=verdict.verdict,
-                    effect=verdict.effect,
-                    explanation=verdict.explanation,
-                    fix=verdict.fix,
-                    since=verdict.since,
-                    until=verdict.until,
-                    older_releases=None if verdict.older_verdict is None else verdict.older_verdict.sentence,
-                    evidence=verdict.evidence,
-                    source=verdict.source,
-                )
+                same = {name: getattr(verdict, name) for name in EngineRow.__dataclass_fields__ if hasattr(verdict, name)}
+                older = None if verdict.older_verdict is None else verdict.older_verdict.sentence
+                yield EngineRow(**same, version=engine.version, family_name=families[verdict.family], older_releases=older)
 
     def _summary(self) -> str:
         return f"{format_count(len(self.engines), 'engine')}, {format_count(len(self.families), 'type')}"

@@ -6,7 +6,8 @@ pyarrow, polars, DuckDB and pandas read an object that has `__arrow_c_stream__` 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import make_dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +20,27 @@ if TYPE_CHECKING:
 
 _HTML_ROWS = 20
 _BATCH_ROWS = 10_000
+
+
+class JoinedRow:
+    """The row of several dataclasses: their fields, without those in `but`. Of a name that occurs again, the last counts."""
+
+    def __init__(self, *parts: type, but: Collection[str]) -> None:
+        from sbbf_tool.reports.plain import hints_of
+
+        hints: dict[str, Any] = {}
+        for at, part in enumerate(parts):
+            for name, hint in hints_of(part):
+                hints.pop(name, None)
+                if name not in but:
+                    hints[name] = hint | None if at else hint
+        self.type = make_dataclass("JoinedRow", hints.items(), frozen=True)
+        self._names = tuple(hints)
+
+    def of(self, *values: object) -> object:
+        """Build the row of these; None stands for one that is missing."""
+        present = ([getattr(value, name) for value in values if hasattr(value, name)] for name in self._names)
+        return self.type(*(each[-1] if each else None for each in present))
 
 
 class Tabular(ABC):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.reports.findings import ERROR, SEVERITIES
 from sbbf_tool.rules.catalog import GROUPS, RULES
+from sbbf_tool.rules.facts import Reads
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.rules.rule import Limits, Rule, ensure_valid, why_not_selected
+from sbbf_tool.rules.rule import AnyRule, Limits, ensure_valid
 from sbbf_tool.storage.globs import matches_any
 
 
@@ -24,6 +25,8 @@ class Policy:
     that does not exist.
     """
 
+    rules: ClassVar[Sequence[AnyRule]] = RULES
+
     limits: Limits = field(default_factory=Limits)
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -34,11 +37,11 @@ class Policy:
         object.__setattr__(self, "select", as_names(self.select, "rule"))
         object.__setattr__(self, "ignore", as_names(self.ignore, "rule"))
         ensure_valid((self.fail_on,), SEVERITIES, "severity")
-        ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in RULES), *GROUPS], "rule")
-        for rule in RULES:
+        ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in self.rules), *GROUPS], "rule")
+        for rule in self.rules:
             if rule.name in self.select and (reason := self.why_not(rule)) is not None:
                 raise UsageError(f"rule {rule.name} is selected but cannot run: {reason}")
-        if all(self.why_not(rule) for rule in RULES):
+        if all(self.why_not(rule) for rule in self.rules):
             raise UsageError("the policy runs no rule")
 
     @property
@@ -52,18 +55,26 @@ class Policy:
         return tuple(dict.fromkeys(name for spec in self.limits.filters for name in spec.columns))
 
     def of(self, path: str) -> Policy:
-        """Return the policy of a file, which is this one; the policies of paths have the same method."""
         return self
 
-    def why_not(self, rule: Rule) -> str | None:
+    def fails(self, severity: str) -> bool:
+        """Return whether a finding of this severity makes a file fail."""
+        return SEVERITIES.index(severity) <= SEVERITIES.index(self.fail_on)
+
+    def why_not(self, rule: AnyRule) -> str | None:
         """Return why a rule does not run; None if it does."""
-        if rule.limit is not None and not {rule.name, rule.group} & {*self.ignore}:
-            if getattr(self.limits, rule.limit) not in (None, ()):
+        limit: str | None = getattr(rule, "limit", None)
+        if limit is not None and not {rule.name, rule.group} & {*self.ignore}:
+            if getattr(self.limits, limit) not in (None, ()):
                 return None
-            if rule.limit == "judged":
+            if limit == "judged":
                 return "the policy declares no filter"
-            return f"no {'column to require' if rule.limit == 'required' else rule.limit.replace('_', ' ')} is given"
-        return why_not_selected(rule.name, rule.group, rule.reads, self.select, self.ignore, self.quick)
+            return f"no {'column to require' if limit == 'required' else limit.replace('_', ' ')} is given"
+        if rule.name in self.ignore or rule.group in self.ignore:
+            return "ignored"
+        if self.select and rule.name not in self.select and rule.group not in self.select:
+            return "not selected"
+        return "a quick check does not read the data" if self.quick and rule.reads is Reads.DATA else None
 
 
 Settings = Mapping[str, Any]

@@ -11,7 +11,7 @@ from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.parquet.statistics import bounds
-from sbbf_tool.query_engines.use import harm_in, use_in
+from sbbf_tool.query_engines.use import harm_in, unused_in, use_in
 from sbbf_tool.reports.findings import INFO, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
@@ -39,24 +39,26 @@ def _saturated(chunk: ChunkFacts) -> str | None:
     return f"estimated fpp {format_percent(chunk.bits.fpp)}"
 
 
-def _nearly_empty(chunk: ChunkFacts) -> str | None:
-    """Return evidence of a filter far larger than its values need: at a quarter of its size it would still keep the usual FPP."""
-    num_bytes = _sufficient_bytes(chunk)
-    if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None or _is_as_declared(chunk):
-        return None
-    size = chunk.stored.header.num_bytes
-    if size < _MUCH_SMALLER * num_bytes:
-        return None
-    return f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct values; {num_bytes:,} suffice"
+def _nearly_empty(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    """Yield evidence of filters far larger than their values need: at a quarter of their size they would still keep the target FPP."""
+    fpp = fixes.target_fpp(column, limits)
+    for chunk in column.filters:
+        num_bytes = _sufficient_bytes(chunk, fpp)
+        if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None or _is_as_declared(chunk):
+            continue
+        size = chunk.stored.header.num_bytes
+        if size >= _MUCH_SMALLER * num_bytes:
+            fact = f"{size:,} bytes for about {max(0.0, chunk.bits.ndv):,.0f} distinct values; {num_bytes:,} suffice"
+            yield Evidence(chunk.row_group, fact)
 
 
-def _sufficient_bytes(chunk: ChunkFacts) -> int | None:
-    """Return the bytes that the distinct values need at the usual FPP; None if the bits do not show the number of distinct values."""
+def _sufficient_bytes(chunk: ChunkFacts, fpp: float) -> int | None:
+    """Return the bytes that the distinct values need at this FPP; None if the bits do not show the number of distinct values."""
     if chunk.bits is None or chunk.bits.ndv is None:
         return None
     is_defective = chunk.bits.empty and chunk.values != 0
     shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
-    return None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), DEFAULT_FPP)
+    return None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), fpp)
 
 
 def _share(chunk: ChunkFacts) -> float:
@@ -82,9 +84,11 @@ def _is_as_declared(chunk: ChunkFacts) -> bool:
 
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks the filters; None if they would still be large: small data is not a defect."""
+    fpp = fixes.target_fpp(column, limits)
+    fpp = fpp / 4 if fpp < DEFAULT_FPP else fpp  # the lower the target, the more often a fold misses it
     is_solved = all(
         _share(chunk) <= LARGE_SHARE
-        or (not _is_as_declared(chunk) and (_sufficient_bytes(chunk) or math.inf) + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes)
+        or (not _is_as_declared(chunk) and (_sufficient_bytes(chunk, fpp) or math.inf) + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes)
         for chunk in column.filters
     )
     return fixes.shrink(column, limits) if is_solved else None
@@ -117,8 +121,11 @@ def _dictionary_encoded(column: ColumnFacts, limits: Limits) -> Iterator[Evidenc
         yield from (Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded)
 
 
-def _remove_unless_required(column: ColumnFacts, limits: Limits) -> Fix | None:
-    return None if any(chunk.target is not None for chunk in column.chunks) else fixes.remove(column, limits)
+def _unused(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
+    is_requested = column.filters or any(chunk.target is not None for chunk in column.chunks)
+    is_judged = is_requested and column.column.physical != "BOOLEAN"  # which has a rule of its own
+    if is_judged and (reason := unused_in(column.footer, column.column, limits.engines)) is not None:
+        yield Evidence(None, reason)
 
 
 def _harmful(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -159,7 +166,7 @@ RULES = (
         message="The filter is far larger than its values need: at a quarter of its size the false-positive rate would still be at most "
         "1 %.",
         why="The writer expected too many distinct values. By default, parquet-java writes 1 MiB and pyarrow expects a million values.",
-        look=at_each_filter(_nearly_empty),
+        look=_nearly_empty,
         fix=fixes.shrink,
     ),
     _info(
@@ -203,6 +210,15 @@ RULES = (
         "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names the engines that read the files.",
         look=_dictionary_encoded,
     ),
+    _info(
+        name="unused-by-engines",
+        reads=Reads.FOOTER,
+        message="No query engine that reads the file uses filters on this column, so they cost storage alone.",
+        why="Engines use filters on the types in the table of engines, and few use those of values inside lists. The rule applies to the "
+        "engines that `engines` names or, without it, to all.",
+        look=_unused,
+        fix=fixes.remove,
+    ),
     _warning(
         name="harmful-to-engine",
         reads=Reads.FOOTER,
@@ -210,7 +226,7 @@ RULES = (
         why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 does for FLOAT16. The rule applies to the "
         "engines that `engines` names or, without it, where filters on this type harm as many engines as they help.",
         look=_harmful,
-        fix=_remove_unless_required,
+        fix=fixes.remove,
     ),
     _info(
         name="unreferenced-bytes",

@@ -18,15 +18,14 @@ from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
-from sbbf_tool.file.doubts import doubt_of_filter
-from sbbf_tool.file.layout import OwnedRange, owned_ranges
-from sbbf_tool.file.meter import Meter, Progress
-from sbbf_tool.file.parallel import in_parallel
+from sbbf_tool.file.filter_answers import doubt_of_filter
+from sbbf_tool.file.layout import Range, owned_ranges
+from sbbf_tool.file.parallel import Meter, Progress, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
+from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.verify import FilterVerification
@@ -338,7 +337,7 @@ _FILTER = "filter"
 
 def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
     """Return the other ranges that share bytes with each filter, by row group and column; filters that share none are omitted."""
-    own = [OwnedRange(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
+    own = [Range(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
     ranges = sorted([*own, *owned_ranges(file.footer)])
     starts = [owned.start for owned in ranges]
     furthest = list(accumulate((owned.end for owned in ranges), max))
@@ -356,7 +355,7 @@ def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[
     return overlaps
 
 
-def _meeting(ranges: Sequence[OwnedRange], starts: Sequence[int], furthest: Sequence[int], mine: OwnedRange) -> Iterator[OwnedRange]:
+def _meeting(ranges: Sequence[Range], starts: Sequence[int], furthest: Sequence[int], mine: Range) -> Iterator[Range]:
     """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1 ranges."""
     at = bisect_left(starts, mine.end) - 1
     while at >= 0 and furthest[at] > mine.start:

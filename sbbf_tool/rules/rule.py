@@ -6,8 +6,8 @@ A rule examines one column over all row groups (`ColumnFacts`) and returns evide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from sbbf_tool.errors import UsageError
@@ -142,6 +142,12 @@ def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limi
     findings = [
         finding for rule in rules for finding in (*(rule.find(column, limits) for column in columns), rule.find_in_file(file)) if finding
     ]
+    # What removes the filters of a column undoes its other fixes, and resolves their findings.
+    removals: dict[str | None, Fix] = {}
+    for finding in findings:
+        if finding.fix is not None and finding.fix.verb == "remove_filters":
+            removals[finding.column] = max(finding.fix, removals.get(finding.column, finding.fix), key=lambda fix: fix.compact)
+    findings = [finding if finding.fix is None else replace(finding, fix=removals.get(finding.column, finding.fix)) for finding in findings]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -150,12 +156,3 @@ def ensure_valid(names: Iterable[str], valid: Sequence[str], noun: str) -> None:
     for name in names:
         if name not in valid:
             raise UsageError(f"unknown {noun} {name!r}", hint=suggest(name, valid))
-
-
-def why_not_selected(name: str, group: str, reads: Reads, select: Collection[str], ignore: Collection[str], quick: bool) -> str | None:
-    """Return why a rule without a limit does not run; None if it does."""
-    if name in ignore or group in ignore:
-        return "ignored"
-    if select and name not in select and group not in select:
-        return "not selected"
-    return "a quick check does not read the data" if quick and reads is Reads.DATA else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sbbf_tool.file.meter import Progress
+from sbbf_tool.file.parallel import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.reports.verify import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES

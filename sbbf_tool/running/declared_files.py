@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
@@ -21,49 +22,32 @@ from sbbf_tool.storage.places import is_url
 
 
 @dataclass(frozen=True)
-class _Paths:
-    """The condition that `where` accepts a file, which other conditions add to."""
+class DeclaredPaths:
+    """The condition that a file is declared, is in the newest version of its table, and that `where` accepts it."""
 
     where: PathPredicate | None
+    declarations: tuple[FilterSpec, ...] | None = None
+    """None for files that need not be declared."""
+    live: Mapping[str, AbstractSet[str]] = field(default_factory=dict)
+    """Absolute paths of the live files, by the folder of each of some tables, which ends with a slash."""
 
     @property
     def is_choice(self) -> bool:
         return self.where is not None and self.where.is_choice
 
     def accepts(self, path: str) -> bool:
+        absolute = path if is_url(path) or not self.live else os.path.abspath(path)
+        if any(absolute.startswith(folder) and absolute not in paths for folder, paths in self.live.items()):
+            return False
+        # A path without a partition column that a declaration selects by: the work on the file reports it.
+        with suppress(UsageError):
+            if self.declarations is not None and not any(declaration.matches(path) for declaration in self.declarations):
+                return False
         return self.where is None or self.where.accepts(path)
 
     def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None) -> bool:
         # Each file of a table compares itself with the partitions of the declarations.
         return self.where is None or self.where.accepts_values(values, unknown, types or {})
-
-
-@dataclass(frozen=True)
-class DeclaredPaths(_Paths):
-    """The condition that a file is declared, and that `where` accepts it."""
-
-    declarations: tuple[FilterSpec, ...]
-
-    def accepts(self, path: str) -> bool:
-        try:
-            is_declared = any(declaration.matches(path) for declaration in self.declarations)
-        except UsageError:
-            # A path without a partition column that a declaration selects by: the work on the file reports it.
-            is_declared = True
-        return is_declared and super().accepts(path)
-
-
-@dataclass(frozen=True)
-class LivePaths(_Paths):
-    """The condition that a file below one of these tables is in the newest version, and that `where` accepts it."""
-
-    live: Mapping[str, AbstractSet[str]]
-    """Absolute paths of the live files, by the table's folder, which ends with a slash."""
-
-    def accepts(self, path: str) -> bool:
-        absolute = path if is_url(path) else os.path.abspath(path)
-        is_old = any(absolute.startswith(folder) and absolute not in paths for folder, paths in self.live.items())
-        return not is_old and super().accepts(path)
 
 
 def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]) -> Selection:
@@ -75,7 +59,7 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]
         return selection
     tables = _tables_below(selection.names, declarations)
     live = {f"{table.location}/": {file.path for file in table.live_files()} for table in tables}
-    return Selection(selection.names, LivePaths(selection.where, live), selection.file) if live else selection
+    return Selection(selection.names, DeclaredPaths(selection.where, live=live), selection.file) if live else selection
 
 
 def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:
@@ -126,9 +110,7 @@ def select_declared_files(
     for table in inner:
         of_table = declare_for_table(filters, table.name)
         tables.append(DeclaredFiles(Selection(table.name, DeclaredPaths(where, of_table), table=table), of_table))
-    of_files: PathPredicate = DeclaredPaths(where, filters)
-    if inner:
-        of_files = LivePaths(of_files, {f"{table.location}/": frozenset() for table in inner})
+    of_files = DeclaredPaths(where, filters, {f"{table.location}/": frozenset() for table in inner})
     selections = [DeclaredFiles(Selection(paths, of_files), filters)] if paths else []
     if not selections and not tables:
         raise no_declared_file() if is_complete else no_declared_file("no filters are declared for these names")

@@ -2,14 +2,16 @@
 
 A few small files are processed in this process. More files are packed into tasks for processes, one per core. A file that is large enough
 to give every worker a task is processed alone, and its column chunks keep all cores busy. Threads process objects in stores: a forked
-process must not use the connections of its parent, and threads that wait use no core, so there are more of them than workers.
+process must not use the connections of its parent, and threads that wait use no core: up to 32 objects are in work, whatever the number
+of workers is, which bounds how many threads compute at the same time.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,6 +24,7 @@ from sbbf_tool.running.discover import TASK_COST, pack, skip
 from sbbf_tool.running.work import INTERNAL_ERROR, Work
 from sbbf_tool.storage.places import is_url
 from sbbf_tool.storage.temporary import share_listings
+from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Stop, Turns, result_of, stoppable
 
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import TableFiles
@@ -107,8 +110,6 @@ class LocalRunner:
         head = list(islice(files, max(2, self.workers)))
         if len(head) == 1:
             return map(partial(work, jobs=self.workers, progress=self._advance), [head[0].path])
-        from sbbf_tool.running.threads import map_in_order
-
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         jobs = max(1, self.workers // len(head))
         memory_of = partial(_memory_of, work=work)
@@ -187,3 +188,70 @@ def _rows(context: WorkerContext[Work[Report]], table_files: TableFiles | None, 
 def _build_lost_row(path: str) -> Row[Any]:
     reason = "the process that worked on the file was killed, perhaps for lack of memory"
     return Row(path, FAILED, reason, INTERNAL_ERROR)
+
+
+Unit = TypeVar("Unit")
+Answer = TypeVar("Answer")
+
+MOST_OPEN = 32
+"""Maximum number of units in work at the same time."""
+MOST_BYTES = 512 << 20
+"""Maximum number of bytes that the units in work hold together, except that one unit may hold more."""
+_MOST_AHEAD = 4 * MOST_OPEN
+"""Maximum number of units after the first unfinished one; the answers of those that are done wait."""
+
+
+def map_in_order(
+    function: Callable[[Unit], Answer],
+    units: Iterable[Unit],
+    memory_of: Callable[[Unit], int],
+    workers: int,
+    rest: list[Answer] | None = None,
+) -> Generator[Answer, None, None]:
+    """Call a function for each unit in threads, of which at most `workers` compute at the same time; yield the answers in order.
+
+    If the caller ends the iteration early or is interrupted, no new request is sent, and threads whose request does not return soon are
+    abandoned; `rest` receives the answer that was yielded last, and those that were not yielded.
+    """
+    turns = Turns(workers)
+
+    def call(unit: Unit) -> Answer:
+        with turns.turn():
+            return function(unit)
+
+    ahead: deque[tuple[Future[Answer], int]] = deque()
+
+    def first_answer() -> Iterator[Answer]:
+        yield result_of(ahead[0][0])
+        ahead.popleft()
+
+    pool = DaemonThreads(MOST_OPEN, "sbbf-file")
+    stop: Stop | None = None
+    try:
+        with stoppable() as stop:
+            for unit in units:
+                size = memory_of(unit)
+                while ahead and (len(ahead) >= _MOST_AHEAD or size + _open_memory(ahead) > MOST_BYTES):
+                    yield from first_answer()
+                ahead.append((pool.submit(call, unit), size))
+                while ahead and ahead[0][0].done():
+                    yield from first_answer()
+            while ahead:
+                yield from first_answer()
+    finally:
+        for future, _ in ahead:
+            future.cancel()
+        is_ended = stop is not None and stop.is_set
+        pool.close(STOP_SECONDS if is_ended else None)
+        if stop is not None and is_ended:
+            stop.clean_up()
+        if rest is not None:
+            rest += [future.result() for future, _ in ahead if _has_answer(future)]
+
+
+def _has_answer(future: Future[Answer]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None
+
+
+def _open_memory(ahead: Iterable[tuple[Future[Answer], int]]) -> int:
+    return sum(size for future, size in ahead if not future.done())

@@ -28,6 +28,7 @@ from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.reports.rows import FAILED, REFUSED, Row
 from sbbf_tool.running.declared_files import leave_out_old_files
+from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import NamedColumns
 from sbbf_tool.running.selection import Selection
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.change import ChangeReport
-    from sbbf_tool.running.state import State
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
     from sbbf_tool.verbs.advise import AdviceReport
     from sbbf_tool.verbs.verb import ChangingVerb, CombiningVerb, ReadingVerb
@@ -145,11 +145,12 @@ def run(
         selection = leave_out_old_files(selection, specs)
     if edit is not None:
         limit = PageLimit.of(edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs)
-        edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit)
+        roots = folders_of(selection.names) if edit.is_in_folder and isinstance(selection.names, tuple) else ()
+        edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit, roots=roots)
         change = _begin_change(verb, selection, edit)
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
     runner: Runner = LocalRunner(jobs) if on is None else on
-    rows = Rows(work, selection, runner, None if state is None else _open_state(state, work), change)
+    rows = Rows(work, selection, runner, state, change)
     if verb.combines:
         return work.combine(rows, selection, jobs)
     if errors == "return" or not verb.changes:
@@ -182,15 +183,13 @@ def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableCha
             may_lack_columns=not columns,
         )
     ensure_one_way(edit.output, edit.in_place, edit.dry_run)
-    if edit.output is not None and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0])):
-        raise UsageError("an output is for one file", hint="change many in place")
+    if (
+        edit.output is not None
+        and not edit.is_in_folder
+        and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0]))
+    ):
+        raise UsageError("an output is for one file", hint="name a folder, with / at its end, or change many in place")
     return None
-
-
-def _open_state(path: str | os.PathLike[str], work: Work[Any]) -> State:
-    from sbbf_tool.running.state import State
-
-    return State(path, writes=not work.is_dry_run)
 
 
 class Rows(Generic[Report]):
@@ -200,13 +199,19 @@ class Rows(Generic[Report]):
     """
 
     def __init__(
-        self, work: Work[Report], selection: Selection, runner: Runner, state: State | None = None, change: TableChange | None = None
+        self, work: Work[Report], selection: Selection, runner: Runner, state: str | os.PathLike[str] | None, change: TableChange | None
     ) -> None:
         self._change = change
         self._columns = NamedColumns(work.needs.columns or work.verb.changed_columns())
         self._counts = Counter[str]()
         self._errors: list[str] = []
-        self._rows = self._run(work, selection, runner, state)
+        carry = runner.run
+        if state is not None:
+            from sbbf_tool.running.incremental import IncrementalRunner
+            from sbbf_tool.running.state import State
+
+            carry = IncrementalRunner(runner, State(state, writes=not work.is_dry_run)).run
+        self._rows = self._run(work, selection, runner, carry)
 
     @property
     def summary(self) -> Summary:
@@ -230,13 +235,8 @@ class Rows(Generic[Report]):
                 for _ in self._rows:
                     pass
 
-    def _run(self, work: Work[Report], selection: Selection, runner: Runner, state: State | None) -> Generator[Row[Report], None, None]:
+    def _run(self, work: Work[Report], selection: Selection, runner: Runner, carry: Any) -> Generator[Row[Report], None, None]:
         with runner:
-            carry = runner.run
-            if state is not None:
-                from sbbf_tool.running.incremental import IncrementalRunner
-
-                carry = IncrementalRunner(runner, state).run
             for row in carry(selection, work) if self._change is None else self._change.rows(carry, work):
                 self._counts[row.status] += 1
                 self._columns.add(row)

@@ -7,13 +7,16 @@ which returns a `Table`. A table object is one version of the table, which is re
 from __future__ import annotations
 
 import os
+import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from sbbf_tool.errors import RefusedError
+from sbbf_tool.errors import RefusedError, SbbfError
 from sbbf_tool.extension import load, table_kinds
 from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format
 
@@ -25,6 +28,19 @@ if TYPE_CHECKING:
     from sbbf_tool.hints import Rebuild
     from sbbf_tool.parquet.column_names import ColumnNames, Path
     from sbbf_tool.rules.filter_spec import FilterSpec
+
+
+class CreatingFiles(Protocol):
+    """Storage of a table's metadata."""
+
+    def read(self, path: str, most: int | None = None) -> bytes:
+        """Read a whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create a file under a name that is not in use; FileExistsError if it is."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file if it exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +72,7 @@ class Change:
     """What a commit records about the change."""
 
     operation: str
-    """`ADD BLOOM FILTERS`, `REMOVE BLOOM FILTERS`, `RESIZE BLOOM FILTERS` or `REPAIR BLOOM FILTERS`."""
+    """`ADD BLOOM FILTERS`, or with APPLY, REMOVE, REPAIR or RESIZE."""
     columns: tuple[str, ...] = ()
     """Names that users know; empty for all columns."""
     properties: Mapping[str, str | None] = field(default_factory=dict)
@@ -91,6 +107,9 @@ class Table(ABC):
     """Paths of the columns whose values are in the table's metadata, and not in its files."""
     partition_types: Mapping[str, str] = {}
     """Types of the partition values by their names, in the words of the format; see `file.partitions.parse_value`."""
+
+    why_unchangeable: RefusedError | None = None
+    """Why no command changes the table under this name, as far as that is known without a trial."""
 
     def column_of_property(self, name: str) -> str:
         """Return the name of the column that the name of a property contains; a name that means no column is returned as it is."""
@@ -205,3 +224,42 @@ def find_table(name: str) -> Table | None:
         hint = "install one, or take the files below it as files"
         raise RefusedError(f"no extension is installed that reads tables of {table_format}", file=name, hint=hint)
     return None
+
+
+def attempts(most: int, first_wait: float, longest_wait: float) -> Iterator[int]:
+    """Yield the numbers of attempts at a commit, and wait before each but the first: rival commits must not retry in step."""
+    for attempt in range(most):
+        if attempt:
+            time.sleep(random.uniform(0, min(longest_wait, first_wait * 2 ** min(attempt, 10))))
+        yield attempt
+
+
+class NewFiles:
+    """New files of a commit, which are removed at the end unless `keep` is set."""
+
+    def __init__(self, files: CreatingFiles) -> None:
+        self._files = files
+        self._paths: list[str] = []
+        self.keep = False
+
+    def create(self, path: str, data: bytes) -> None:
+        """Create a file. Raises the errors of the storage."""
+        try:
+            self._files.create(path, data)
+        except FileExistsError:
+            raise
+        except OSError:
+            # The file may exist without being durable.
+            with suppress(OSError, SbbfError):
+                if self._files.read(path) == data:
+                    self._paths.append(path)
+            raise
+        self._paths.append(path)
+
+    def __enter__(self) -> NewFiles:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for path in () if self.keep else self._paths:
+            with suppress(OSError, SbbfError):
+                self._files.remove(path)

@@ -31,8 +31,8 @@ from sbbf_tool.verbs.verb import AllFiles, Given
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.file.parallel import Progress
     from sbbf_tool.file.table_file import FileName, TableFiles
     from sbbf_tool.running.selection import Selection
     from sbbf_tool.verbs.verb import Verb

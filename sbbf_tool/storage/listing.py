@@ -149,7 +149,12 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
     # The literal part of the pattern may contain links.
     literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
     base = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
-    for match, *_ in sort_names((path,) for path in set(_expand(parts))):
+    listed = "\0"
+    # A folder comes before what is below it, and this before other names.
+    for (name,) in sort_names((path.replace(os.sep, "\0"),) for path in set(_expand(parts))):
+        match = name.replace("\0", os.sep)
+        if match.startswith(listed):
+            continue  # `**` matches a folder and what is below it
         is_link = is_behind_link(match, base)
         if is_link and "**" in parts and is_behind_link(os.path.dirname(match), base):
             # Skipped as below a folder: links to folders may form a cycle.
@@ -159,6 +164,7 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
         elif is_link and "**" in parts:
             yield Entry(match, True, is_folder=True)
         else:
+            listed = os.path.join(match, "")
             for entry in _walk(match):
                 yield replace(entry, is_link=is_link or entry.is_link)
 

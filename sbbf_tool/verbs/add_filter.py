@@ -28,10 +28,9 @@ from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_count, format_percent
-from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.query_engines.use import as_engines, harm_in, list_warnings
+from sbbf_tool.query_engines.use import as_engines, engine_warnings, harm_in
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
@@ -166,7 +165,7 @@ class AddFilter(ChangingVerb[AddReport]):
             *_type_warnings(file, chunks),
             *_fpp_warnings(file, choice, change.built_filters),
             *_size_warnings(file, change.built_filters),
-            *_engine_warnings(file, chunks, self.engine_names),
+            *engine_warnings(file.footer, {column for _, column in chunks}, self.engine_names),
         ]
         patch = change.patch()
         # Nothing restores more than the old footer, nor an encrypted one, which has other bytes each time.
@@ -283,13 +282,6 @@ def _type_warnings(file: ParquetFile, keys: Iterable[ChunkKey]) -> Iterator[str]
     for index in sorted({column for _, column in keys}):
         if doubt := file.footer.columns[index].doubt:
             yield f"column {file.footer.columns[index].name}: {doubt}; readers may refuse the column, and `probe` cannot look up its values"
-
-
-def _engine_warnings(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str]) -> Iterator[str]:
-    for index in sorted({column for _, column in keys}):
-        column = file.footer.columns[index]
-        for warning in list_warnings(column, engines, has_interval_mark=has_interval_mark(file.footer, column)):
-            yield f"column {column.name}: {warning}"
 
 
 def _harms(file: ParquetFile, keys: Iterable[ChunkKey], engines: Iterable[str]) -> Iterator[str]:

@@ -27,6 +27,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.query_engines.use import as_engines, engine_warnings
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, RemovedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import OK, SKIPPED
@@ -127,6 +128,12 @@ class ApplyReport(ChangeReport):
     removals: tuple[RemovedFilter, ...] = ()
     """The filters that were removed."""
     warnings: tuple[str, ...] = ()
+    without_values: int = 0
+    """Column chunks that need no filter, because the footer shows no value in them."""
+
+    @property
+    def only_removes(self) -> bool:
+        return not self.filters
 
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
         is_same = self.holds and self.old_bytes == self.new_bytes and not (self.filters or self.removals)
@@ -187,6 +194,7 @@ class Apply(ChangingVerb[ApplyReport]):
     report = ApplyReport
     declarations: Iterable[FilterSpec] = opt("The declared filters", convert=_as_specs)
     remove_undeclared: bool = opt("Also remove the filters that are not declared", default=False)
+    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=as_engines)
 
     def needs(self) -> Needs:
         return Needs(data=True, data_in_dry_run=False, threads=True)
@@ -198,7 +206,7 @@ class Apply(ChangingVerb[ApplyReport]):
         of_table = declare_for_table(self.declarations, name)
         if not of_table:
             raise UsageError("no filters are declared for this table", file=name)
-        return Apply(of_table, self.remove_undeclared)
+        return Apply(of_table, self.remove_undeclared, self.engine_names)
 
     def request(self, path: FileName) -> tuple[object, ...]:
         return tuple(declaration for declaration in self.declarations if declaration.matches(path)), self.remove_undeclared
@@ -213,6 +221,8 @@ class Apply(ChangingVerb[ApplyReport]):
     def on(self, change: OpenEdit) -> ApplyReport:
         file, edit = change.file, change.edit
         requests = request_filters(file, [declared for declared in self.declarations if declared.matches(_named(file))])
+        if self.remove_undeclared and all(named.type is None for named in requests.named_columns) and not file.is_in_table:
+            raise UsageError("no declared column is in the file, so that all its filters would be removed", file=file.name)
         check_changeable(file)
         for row_group, column in requests.sizes:
             ensure_buildable(file, row_group, file.footer.columns[column])
@@ -224,6 +234,7 @@ class Apply(ChangingVerb[ApplyReport]):
         builds = not edit.dry_run
         if builds:
             change.build({key: requests.sizes[key] for key in to_build})
+        change.warnings += engine_warnings(file.footer, {column for _, column in to_build}, self.engine_names)
         patch = change.patch(drop) if builds else change.patch()
         has_work = bool(to_build or drop)
         return change.publish(
@@ -237,6 +248,7 @@ class Apply(ChangingVerb[ApplyReport]):
                 estimated_seconds=_SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND if has_work else 0.0,
                 filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
                 removals=tuple(RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)) if builds else (),
+                without_values=requests.without_values,
             ),
             lambda fresh: change.ensure_matches_plan(patch, fresh, drop),
         )

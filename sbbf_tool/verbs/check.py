@@ -14,7 +14,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
+from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.reports.rules import RuleReport
 from sbbf_tool.rules.catalog import RULES, all_rules, report_rule
@@ -123,7 +123,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     findings = (*missing, *find_all(running, facts, policy.limits, whole_file))
     return CheckReport(
         file=file.name,
-        failed=any(SEVERITIES.index(finding.severity) <= SEVERITIES.index(policy.fail_on) for finding in findings),
+        failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
         rules=tuple(_outcome(rule, policy, facts, findings, requests.required, whole_file) for rule in RULES),
         findings=findings,
@@ -203,7 +203,7 @@ def _outcome(
     if (reason := policy.why_not(rule)) is not None:
         return outcome(NOT_RUN, reason)
     if any(finding.rule == rule.name for finding in findings):
-        return outcome(FAILED if SEVERITIES.index(rule.severity) <= SEVERITIES.index(policy.fail_on) else NOTED)
+        return outcome(FAILED if policy.fails(rule.severity) else NOTED)
     if rule.limit == "required" and not required:
         return outcome(NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}")
     filters = [chunk for column in facts for chunk in column.filters]

@@ -32,7 +32,7 @@ from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
-from sbbf_tool.query_engines.terms import HARM, UNUSED, USED
+from sbbf_tool.query_engines.terms import HARM, LOSES_ROWS, UNUSED, USED
 from sbbf_tool.query_engines.use import as_engines, engines_of
 from sbbf_tool.query_engines.verdicts import list_verdicts
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
@@ -71,7 +71,7 @@ class RowGroupExplanation:
 
     @property
     def is_absent(self) -> bool:
-        return "absent" in (self.statistics, self.dictionary, self.filter)
+        return ABSENT in (self.statistics, self.dictionary) or (self.filter == ABSENT and self.filter_reason != WRONG_FILTER)
 
 
 @dataclass(frozen=True)
@@ -135,6 +135,7 @@ _VerdictsOf: TypeAlias = Callable[..., tuple[EngineVerdict, ...]]
 
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
 """What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
+WRONG_FILTER = "the dictionary holds the value, but the filter excludes it: engines that query the filter lose its rows"
 
 
 class Explain(ReadingVerb[ExplainReport]):
@@ -278,7 +279,7 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, verdi
         dictionary=dictionary.answer if dictionary is not None else None,
         dictionary_reason=dictionary.reason if dictionary is not None else None,
         filter=answer.answer,
-        filter_reason=answer.reason,
+        filter_reason=WRONG_FILTER if answer.is_absent and dictionary is not None and dictionary.answer == MAYBE else answer.reason,
     )
     return _Pruning(explanation, {verdict.engine: verdict for verdict in verdicts}, has_filter)
 
@@ -325,7 +326,7 @@ def _explain_engine(
         share_skipped=sum(row.bytes for row in skipped_row_groups) / total_bytes if total_bytes else 0.0,
         share_of_column_skipped=sum(row.column_bytes for row in skipped_row_groups) / total_column_bytes if total_column_bytes else 0.0,
         explanation=_explain_steps(engine, column_verdict, row_groups, steps),
-        harm=next((pruning.verdicts[engine.id].effect for pruning, step in zip(row_groups, steps, strict=True) if step == HARM), None),
+        harm=next((_harm_of(pruning, engine)[0] for pruning, step in zip(row_groups, steps, strict=True) if step == HARM), None),
     )
 
 
@@ -340,8 +341,17 @@ def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bo
         return DICTIONARY if row_group.dictionary == ABSENT else READ
     if pruning.has_filter and verdict.verdict == HARM:
         return HARM
-    is_excluded = row_group.filter == ABSENT or row_group.filter_reason == EMPTY_FILTER
-    return FILTER if pruning.has_filter and verdict.verdict == USED and is_excluded else READ
+    if not pruning.has_filter or verdict.verdict != USED:
+        return READ
+    return HARM if row_group.filter_reason in (WRONG_FILTER, EMPTY_FILTER) else FILTER if row_group.filter == ABSENT else READ
+
+
+def _harm_of(pruning: _Pruning, engine: EngineReport) -> tuple[str | None, str]:
+    """Return the effect of a filter that harms the query, and its explanation."""
+    verdict = pruning.verdicts[engine.id]
+    if verdict.verdict == HARM:
+        return verdict.effect, verdict.sentence.removeprefix(f"{engine.name}: ")
+    return LOSES_ROWS, pruning.row_group.filter_reason or ""
 
 
 def _explain_steps(engine: EngineReport, column_verdict: EngineVerdict, row_groups: Sequence[_Pruning], steps: Sequence[str]) -> str:
@@ -349,8 +359,7 @@ def _explain_steps(engine: EngineReport, column_verdict: EngineVerdict, row_grou
     for decisive_step in (HARM, FILTER):
         for pruning, step in zip(row_groups, steps, strict=True):
             if step == decisive_step:
-                verdict = pruning.verdicts[engine.id]
-                return verdict.sentence.removeprefix(f"{engine.name}: ") if decisive_step == HARM else verdict.explanation
+                return _harm_of(pruning, engine)[1] if decisive_step == HARM else pruning.verdicts[engine.id].explanation
     if DICTIONARY in steps:
         return "The chunk's dictionary is queried first, and its answer is exact."
     first = next((pruning for pruning in row_groups if pruning.has_filter), None)

@@ -14,10 +14,10 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_columns, format_count
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import FilterHeader, StoredFilter
+from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.query_engines.use import as_engines, list_warnings
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular

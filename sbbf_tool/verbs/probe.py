@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
-from sbbf_tool.file.doubts import doubt_of_chunk
-from sbbf_tool.file.filter_answers import BulkAnswer
+from sbbf_tool.file.filter_answers import BulkAnswer, doubt_of_chunk
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow

@@ -66,7 +66,7 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
 
     With `ours`, the file gets the bytes from before the first change by `sbbf`, whatever the filters: those of other writers stay, and
     those that `sbbf` replaced or removed come back. This is refused if a filter of then is an error for `check`. Raises NothingToDoError
-    (none of the columns has a filter) and RefusedError (a column has no filter, the footer is signed, the file belongs to a table, ...).
+    (none of the columns has a filter) and RefusedError (the footer is signed, the file belongs to a table, ...).
     """
 
     name = "remove-filter"
@@ -162,13 +162,11 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> s
             hint = f"give the key of column {column.name}, or choose other columns"
             raise LockedError("the metadata of the column is encrypted", file=file.name, place=f"column {column.name}", hint=hint)
     chunks = file.footer.recorded_chunks()
-    with_filter = {column for _, column in chunks}
-    for column in columns:
-        if names and column.index not in with_filter:
-            kind = RefusedError if with_filter & {column.index for column in columns} else NothingToDoError
-            raise kind("the column has no filter to remove", file=file.name, place=f"column {column.name}")
     chosen = {column.index for column in columns}
-    return {key for key in chunks if key[1] in chosen}
+    keys = {key for key in chunks if key[1] in chosen}
+    if names and not keys and columns:
+        raise NothingToDoError("the column has no filter to remove", file=file.name, place=f"column {columns[0].name}")
+    return keys
 
 
 def _plan(change: OpenEdit, keys: set[ChunkKey], compact: bool) -> tuple[Patch, str]:

@@ -98,6 +98,10 @@ class RepairReport(ChangeReport):
     """Filters that were left out because they would exclude hardly any value."""
 
     @property
+    def only_removes(self) -> bool:
+        return all(step.fix == FilterFix.DROP.words for step in self.steps)
+
+    @property
     def is_clean(self) -> bool:
         """Whether there was nothing to do."""
         return not self.steps and self.truncated_to is None

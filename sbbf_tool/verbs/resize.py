@@ -20,7 +20,7 @@ from sbbf_tool.editing.build import place_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
-from sbbf_tool.file.doubts import doubt_of_filter
+from sbbf_tool.file.filter_answers import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
@@ -192,7 +192,7 @@ def resize_filters(
 def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[StoredFilter]:
     """Yield the filters of these columns, or of all; raise RefusedError if there is none, or if one cannot be interpreted."""
     chosen = {column.index for column in columns or file.footer.columns}
-    count = dict.fromkeys(chosen, 0)
+    is_empty = True
     for row_group in range(file.footer.num_row_groups):
         for column in (file.footer.columns[index] for index in sorted(chosen)):
             if file.footer.filter_place(row_group, column.index) is None:
@@ -205,13 +205,11 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
             if reason := doubt_of_filter(file, stored):
                 hint = "repair can rebuild it from the data"
                 raise RefusedError(reason, file=file.name, place=place, hint=hint)
-            count[column.index] += 1
+            is_empty = False
             yield stored
-    for column in columns:
-        if not count[column.index]:
-            kind = RefusedError if any(count.values()) else NothingToDoError
-            raise kind("the column has no filter to resize", file=file.name, place=f"column {column.name}")
-    if not any(count.values()):
+    if is_empty and columns:
+        raise NothingToDoError("the column has no filter to resize", file=file.name, place=f"column {columns[0].name}")
+    if is_empty:
         raise NothingToDoError("no column has a filter to resize", file=file.name)
 
 

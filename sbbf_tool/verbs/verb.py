@@ -25,8 +25,8 @@ from sbbf_tool.storage.inputs import ensure_path, find_input
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit, OpenEdit
     from sbbf_tool.file.keys import KeysLike
-    from sbbf_tool.file.meter import Progress
     from sbbf_tool.file.page_limit import MaxPageBytes
+    from sbbf_tool.file.parallel import Progress
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.reports.change import ChangeReport
     from sbbf_tool.rules.filter_spec import FilterSpec
@@ -326,7 +326,7 @@ class ChangingVerb(Verb[Changed]):
         if (report := self.before(path, edit)) is not None:
             return report
         deadline, pause = time.monotonic() + given.patience, _FIRST_PAUSE
-        with open_spool(os.fsdecode(edit.output or path), keeps=not edit.dry_run) as spool:
+        with open_spool(edit.output_of(path) or os.fsdecode(path), keeps=not edit.dry_run) as spool:
             prebuilt = PrebuiltFilters(spool)
             while True:
                 try:

@@ -10,18 +10,16 @@ import compileall
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from figures import Figure, Target, cost_of, in_turn, python, timed, usage_of
+from figures import Figure, Target, command, cost_of, in_turn, measure, python, timed, usage_of
 
 import sbbf_tool
 
@@ -145,14 +143,8 @@ def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
             out.unlink(missing_ok=True)
             return timed([SBBF, "add-filter", str(source), *options, "-o", str(out)])
 
-        times = in_turn(rounds, {"ours": lambda source=source: timed([SBBF, "advise", str(source)]), "add": add})
-        yield Figure(
-            f"advise, 20 columns, of which {len(names)} are recommended",
-            times["ours"],
-            "adding the recommended filters",
-            times["add"],
-            Target.of_the_peer(1.5),
-        )
+        name = f"advise, 20 columns, of which {len(names)} are recommended"
+        yield measure(rounds, name, command(SBBF, "advise", source), "adding the recommended filters", add, Target.of_the_peer(1.5))
         source.unlink()
 
 
@@ -167,20 +159,10 @@ def verify(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         "duckdb.sql(f\"select {', '.join(f'bit_xor(hash({name}))' for name in names)} from '{sys.argv[1]}'\").fetchall()\n"
     )
     ours, theirs = [SBBF, "verify", "-q", str(source)], [sys.executable, "-c", program, str(source)]
-    times = in_turn(rounds, {"ours": lambda: timed(ours), "peer": lambda: timed(theirs)})
-    processor = {"ours": [], "peer": []}
-    for _ in range(rounds):
-        processor["ours"].append(usage_of(ours)[0])
-        processor["peer"].append(usage_of(theirs)[0])
-    seconds, of_peer = map(statistics.median, processor.values())
-    yield Figure(
-        f"verify, {20 * rows:,} values",
-        times["ours"],
-        "DuckDB scanning and hashing",
-        times["peer"],
-        Target.of_the_peer(1.0),
-        f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio {seconds / of_peer:.2f}",
-    )
+    name, target = f"verify, {20 * rows:,} values", Target.of_the_peer(1.0)
+    figure = measure(rounds, name, command(*ours), "DuckDB scanning and hashing", command(*theirs), target)
+    seconds, of_peer = in_turn(rounds, {"ours": lambda: usage_of(ours)[0], "peer": lambda: usage_of(theirs)[0]}).values()
+    yield figure._replace(note=f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio {seconds / of_peer:.2f}")
 
 
 def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -194,23 +176,11 @@ def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     with ParquetFile.open(source) as file:
         metas = [file.footer.chunk(number, 0) for number in range(file.footer.num_row_groups)]
     pages = sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas if meta)
-    done = subprocess.run(
-        [SBBF, "add-filter", str(source), "-c", "city", "-o", f"{source}.out", "--format", "json"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    read = json.loads(done.stdout)["data_bytes_read"]
-    chunk = sum(meta.total_compressed_size for meta in metas if meta)
-    yield Figure(
-        "add-filter on a dictionary-encoded column, bytes read",
-        read,
-        "bytes of its dictionary pages",
-        pages,
-        Target.of_the_peer(1.05),
-        f"the chunks have {chunk:,} bytes",
-        "{:,.0f} bytes",
-    )
+    words = [SBBF, "add-filter", str(source), "-c", "city", "-o", f"{source}.out", "--format", "json"]
+    read = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["data_bytes_read"]
+    note = f"the chunks have {sum(meta.total_compressed_size for meta in metas if meta):,} bytes"
+    name, peer = "add-filter on a dictionary-encoded column, bytes read", "bytes of its dictionary pages"
+    yield Figure(name, read, peer, pages, Target.of_the_peer(1.05), note, "{:,.0f} bytes")
 
 
 def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -220,21 +190,12 @@ def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     options = {"id": {"ndv": 800_000, "fpp": 0.01, "fold": False}}
     pq.write_table(pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options)
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'id', {sys.argv[2]})\").fetchall()"
-    times = in_turn(
-        rounds * 3,
-        {"ours": lambda: timed([SBBF, "probe", "-q", "--filters-only", str(source), "id", "-5"]), "peer": python(duckdb, source, -5)},
-    )
+    name, peer = "probe of one value, cold, 100 row groups with 1 MiB filters", "DuckDB parquet_bloom_probe"
+    ours = command(SBBF, "probe", "-q", "--filters-only", source, "id", "-5")
+    figure = measure(rounds * 3, name, ours, peer, python(duckdb, source, -5), Target.times_faster(1))
     done = subprocess.run([SBBF, "probe", "--filters-only", "--format", "json", str(source), "id", "-5"], capture_output=True, text=True)
-    report = json.loads(done.stdout)
-    beyond = report["bytes_read"] - _footer_bytes(source)
-    yield Figure(
-        "probe of one value, cold, 100 row groups with 1 MiB filters",
-        times["ours"],
-        "DuckDB parquet_bloom_probe",
-        times["peer"],
-        Target.times_faster(1),
-        f"{beyond / 100:.0f} bytes a row group beyond the footer",
-    )
+    beyond = json.loads(done.stdout)["bytes_read"] - _footer_bytes(source)
+    yield figure._replace(note=f"{beyond / 100:.0f} bytes a row group beyond the footer")
 
 
 def _footer_bytes(path: Path) -> int:
@@ -252,16 +213,9 @@ def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         table = pa.table({"id": ids, "name": [f"u{value}" for value in ids], "x": ids * 0.5})
         pq.write_table(table, lake / f"part-{number:05d}.parquet", bloom_filter_options={"id": {"ndv": 200, "fpp": 0.01}})
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}/*.parquet', 'id', 77777)\").fetchall()"
-    times = in_turn(
-        rounds, {"ours": lambda: timed([SBBF, "probe", "-q", "--filters-only", str(lake), "id", "77777"]), "peer": python(duckdb, lake)}
-    )
-    yield Figure(
-        f"probe of one value over {count:,} small files",
-        times["ours"],
-        "DuckDB parquet_bloom_probe over the glob",
-        times["peer"],
-        Target.times_faster(2),
-    )
+    name, peer = f"probe of one value over {count:,} small files", "DuckDB parquet_bloom_probe over the glob"
+    ours = command(SBBF, "probe", "-q", "--filters-only", lake, "id", "77777")
+    yield measure(rounds, name, ours, peer, python(duckdb, lake), Target.times_faster(2))
 
 
 def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -300,17 +254,12 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
     script = folder / "rewriting.py"
     script.write_text(rewriting)
-    times = in_turn(rounds, {"ours": on_copies(add), "peer": on_copies([sys.executable, str(script), str(work)])})
+    name = f"add-filter, 2 columns of {count:,} files of {num_bytes / max(count, 1) / 1000:.0f} kB, two processes"
+    theirs = on_copies([sys.executable, str(script), str(work)])
+    figure = measure(rounds, name, on_copies(add), "pyarrow rewriting, two processes, no fsync", theirs, Target.in_seconds(3.8))
     shutil.rmtree(work)
     shutil.copytree(source, work)
-    yield Figure(
-        f"add-filter, 2 columns of {count:,} files of {num_bytes / max(count, 1) / 1000:.0f} kB, two processes",
-        times["ours"],
-        "pyarrow rewriting, two processes, no fsync",
-        times["peer"],
-        Target.in_seconds(3.8),
-        cost_of(add),
-    )
+    yield figure._replace(note=cost_of(add))
 
 
 def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -345,16 +294,11 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
             subprocess.run([SBBF, "probe", str(source), "id", "--values-file", str(keys)], check=True, stdout=stream)
             return time.perf_counter() - start
 
-    times = in_turn(rounds, {"ours": ours, "peer": python(bound, count)})
+    name = f"probe of {count:,} values, 30 row groups with 1 MiB filters"
+    figure = measure(rounds, name, ours, "kernel alone, with Python's start", python(bound, count), Target.in_seconds(1.0))
     num_lines = answers.read_bytes().count(b"\n") - 2
-    yield Figure(
-        f"probe of {count:,} values, 30 row groups with 1 MiB filters",
-        times["ours"],
-        "kernel alone, with Python's start",
-        times["peer"],
-        Target.in_seconds(1.0),
-        f"{cost_of([SBBF, 'probe', str(source), 'id', '--values-file', str(keys)])}; {num_lines:,} values listed",
-    )
+    cost = cost_of([SBBF, "probe", str(source), "id", "--values-file", str(keys)])
+    yield figure._replace(note=f"{cost}; {num_lines:,} values listed")
     source.unlink()
     lake = folder / "keys"
     lake.mkdir()
@@ -367,15 +311,9 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     few.write_text("".join(f"{value}\n" for value in values[:10_000].tolist()))
     open_alone = "import sys, glob\nfor name in glob.glob(sys.argv[1] + '/*'): open(name, 'rb').read()\n"
     probe = [SBBF, "probe", "-q", str(lake), "-c", "id", "--values-file", str(few)]
-    times = in_turn(rounds, {"ours": lambda: timed(probe), "peer": python(open_alone, lake)})
-    yield Figure(
-        f"probe of 10,000 values over {files:,} small files, {2 * files:,} filters",
-        times["ours"],
-        "Python reading the files",
-        times["peer"],
-        Target.in_seconds(0.9),
-        cost_of(probe),
-    )
+    name = f"probe of 10,000 values over {files:,} small files, {2 * files:,} filters"
+    figure = measure(rounds, name, command(*probe), "Python reading the files", python(open_alone, lake), Target.in_seconds(0.9))
+    yield figure._replace(note=cost_of(probe))
 
 
 def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -403,10 +341,10 @@ def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Fig
         "duckdb.sql(f'select filename, count(*) from {lake} where user_id in (from {keys}) group by 1').fetchall()\n"
     )
     for name, options, wanted in (("probe", [], 2.0), ("probe --confirm", ["--confirm"], 3.0)):
-        command = [SBBF, "probe", "-q", str(lake), "-c", "user_id", "--values-file", str(keys), *options]
-        times = in_turn(rounds, {"ours": partial(timed, command), "peer": python(semi_join, lake, keys)})
-        name = f"{name} of {len(some):,} values over {int(2000 * scale):,} files of two writers"
-        yield Figure(name, times["ours"], "DuckDB's semi-join", times["peer"], Target.of_the_peer(wanted), cost_of(command))
+        probe = [SBBF, "probe", "-q", str(lake), "-c", "user_id", "--values-file", str(keys), *options]
+        name, theirs = f"{name} of {len(some):,} values over {int(2000 * scale):,} files of two writers", python(semi_join, lake, keys)
+        figure = measure(rounds, name, command(*probe), "DuckDB's semi-join", theirs, Target.of_the_peer(wanted))
+        yield figure._replace(note=cost_of(probe))
 
 
 def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str, ...] = ()) -> None:
@@ -436,42 +374,26 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         out.unlink(missing_ok=True)
         return timed(add)
 
-    work = {"probe": lambda: timed([SBBF, "probe", "-q", "--filters-only", str(source), "c0", "-5"]), "DuckDB": python(duckdb, source)}
-    times = in_turn(rounds * 3, {**work, "add": add_once, "pyarrow": python(read_footer, source)})
-    yield Figure(
-        f"probe of one value, {size}",
-        times["probe"],
-        "DuckDB parquet_bloom_probe",
-        times["DuckDB"],
-        Target.times_faster(2),
-        f"footer of {_footer_bytes(source):,} bytes",
-    )
+    probe = command(SBBF, "probe", "-q", "--filters-only", source, "c0", "-5")
+    name, peer = f"probe of one value, {size}", "DuckDB parquet_bloom_probe"
+    figure = measure(rounds * 3, name, probe, peer, python(duckdb, source), Target.times_faster(2))
+    yield figure._replace(note=f"footer of {_footer_bytes(source):,} bytes")
+    name, peer = f"add-filter, 1 column, {size}", "pyarrow reading the footer"
+    figure = measure(rounds * 3, name, add_once, peer, python(read_footer, source), Target.in_seconds(0.5))
     out.unlink()
-    yield Figure(
-        f"add-filter, 1 column, {size}",
-        times["add"],
-        "pyarrow reading the footer",
-        times["pyarrow"],
-        Target.in_seconds(0.5),
-        f"{source.stat().st_size / 1e6:,.0f} MB; peak of {usage_of(add)[1] / 1e6:,.0f} MB",
-    )
+    yield figure._replace(note=f"{source.stat().st_size / 1e6:,.0f} MB; peak of {usage_of(add)[1] / 1e6:,.0f} MB")
     columns, row_groups = 500, max(2, int(100 * scale))
     many_columns(source, columns, row_groups)
-    peer = (
+    offsets = (
         "import sys, pyarrow.parquet as pq\n"
         "m = pq.read_metadata(sys.argv[1])\n"
         "print(sum(m.row_group(r).column(c).bloom_filter_offset is not None"
         " for r in range(m.num_row_groups) for c in range(m.num_columns)))\n"
     )
-    times = in_turn(rounds * 3, {"ours": lambda: timed([SBBF, "inspect", str(source), "--format", "json"]), "peer": python(peer, source)})
-    yield Figure(
-        f"inspect, {columns} columns x {row_groups} row groups, no filters",
-        times["ours"],
-        "pyarrow reading metadata and filter offsets",
-        times["peer"],
-        Target.of_the_peer(1.2),
-        f"footer of {_footer_bytes(source):,} bytes",
-    )
+    name, ours = f"inspect, {columns} columns x {row_groups} row groups, no filters", command(SBBF, "inspect", source, "--format", "json")
+    theirs, target = python(offsets, source), Target.of_the_peer(1.2)
+    figure = measure(rounds * 3, name, ours, "pyarrow reading metadata and filter offsets", theirs, target)
+    yield figure._replace(note=f"footer of {_footer_bytes(source):,} bytes")
 
 
 def start(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:

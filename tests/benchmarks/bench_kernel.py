@@ -1,6 +1,4 @@
-"""How fast values become bits: hash and insert, on each fast kernel, beside two yardsticks. Run by hand; takes a minute.
-
-    python tests/benchmarks/bench_kernel.py [--json] [--rounds 5] [--scale 1.0]
+"""How fast values become bits: hash and insert, on each fast kernel, beside two yardsticks. `bench_all.py --only kernel` runs it.
 
 Two columns of distinct values, 10 M of int64 and 2 M of 36-byte strings, go into filters with an FPP of 1 %. The yardsticks:
 
@@ -13,18 +11,15 @@ Everything is measured in turn, round after round, so that a busy minute of the 
 
 from __future__ import annotations
 
-import argparse
 import ctypes
-import json
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -82,16 +77,6 @@ class Column(NamedTuple):
     @property
     def num_bytes(self) -> int:
         return sizing.bytes_for(len(self.array), FPP)
-
-
-class Row(NamedTuple):
-    """One line of the answer. `per_value` is in nanoseconds."""
-
-    column: str
-    name: str
-    per_value: float
-    pyarrow_over_this: float | None
-    this_over_floor: float | None
 
 
 def integers(count: int) -> Column:
@@ -170,7 +155,8 @@ def compile_floor(folder: Path) -> Path | None:
     return folder / "floor.so"
 
 
-def measure(column: Column, library: Path | None, rounds: int) -> list[Row]:
+def measure(column: Column, library: Path | None, rounds: int) -> dict[str, float]:
+    """Return the nanoseconds per value of each kernel, of the floor, and what a filter adds to pyarrow's writing."""
     contestants: dict[str, Callable[[], float]] = {}
     for name in ("compiled", "numpy"):
         try:
@@ -188,47 +174,5 @@ def measure(column: Column, library: Path | None, rounds: int) -> list[Row]:
     for _ in range(rounds):
         for name, contestant in contestants.items():
             seconds[name].append(contestant())
-
     per_value = {name: statistics.median(times) / len(column.array) * 1e9 for name, times in seconds.items()}
-    extra = per_value["pyarrow with filter"] - per_value["pyarrow without filter"]
-    floor = per_value.get("floor")
-    rows = [
-        Row(column.name, name, per_value[name], extra / per_value[name], floor and per_value[name] / floor)
-        for name in kernels.NAMES
-        if name in per_value
-    ]
-    rows.append(Row(column.name, "pyarrow, extra", extra, None, floor and extra / floor))
-    if floor:
-        rows.append(Row(column.name, "floor", floor, None, None))
-    return rows
-
-
-def show(rows: list[Row]) -> None:
-    def times(factor: float | None) -> str:
-        return f"{factor:.1f} x" if factor else ""
-
-    print(f"{'column':<16} {'what':<16} {'ns/value':>9} {'faster than pyarrow':>20} {'slower than floor':>18}")
-    for row in rows:
-        print(f"{row.column:<16} {row.name:<16} {row.per_value:>9.1f} {times(row.pyarrow_over_this):>20} {times(row.this_over_floor):>18}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print JSON rather than a table")
-    parser.add_argument("--rounds", type=int, default=5, help="measurements of each contestant, of which the median counts")
-    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the 10 M and 2 M values")
-    options: Any = parser.parse_args()
-
-    with tempfile.TemporaryDirectory() as folder:
-        library = compile_floor(Path(folder))
-        columns = (integers(int(10_000_000 * options.scale)), strings(int(2_000_000 * options.scale)))
-        rows = [row for column in columns for row in measure(column, library, options.rounds)]
-    if options.json:
-        print(json.dumps([row._asdict() for row in rows], indent=2))
-    else:
-        print(f"{kernels.describe()}, pyarrow {pa.__version__}\n")
-        show(rows)
-
-
-if __name__ == "__main__":
-    main()
+    return per_value | {"pyarrow, extra": per_value["pyarrow with filter"] - per_value["pyarrow without filter"]}

@@ -35,9 +35,9 @@ from sbbf_tool.running.discover import discover
 RUNNERS = {
     "local-1": (1, ["--jobs", "1"]),
     "local-2": (2, ["--jobs", "2"]),
-    "spark-local-1": (1, ["--master", "local[1]"]),
-    "spark-local-2": (2, ["--master", "local[2]"]),
-    "spark-cluster-2": (2, ["--master", "local-cluster[2,1,1024]"]),
+    "spark-local-1": (1, ["--on", "spark:local[1]"]),
+    "spark-local-2": (2, ["--on", "spark:local[2]"]),
+    "spark-cluster-2": (2, ["--on", "spark:local-cluster[2,1,1024]"]),
 }
 """Cores, and the options of the command."""
 
@@ -80,7 +80,9 @@ def run(runner: str, files: Path, columns: Iterable[str], expected: int, scratch
     """The command on a folder, whose files all must get their filters."""
     options = [word for column in columns for word in ("-c", column)] + RUNNERS[runner][1]
     if runner.startswith("spark"):
-        options += ["--conf", f"spark.local.dir={scratch}", "--conf", f"spark.sql.warehouse.dir={scratch / 'warehouse'}"]
+        settings = scratch / "spark.toml"
+        settings.write_text(f"[spark]\nlocal.dir = '{scratch}'\nsql.warehouse.dir = '{scratch / 'warehouse'}'\n")
+        options += ["--config", str(settings)]
     started = time.monotonic()
     command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(files), "--in-place", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scratch)

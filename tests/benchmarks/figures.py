@@ -70,6 +70,15 @@ def in_turn(rounds: int, work: dict[str, Callable[[], float]]) -> dict[str, floa
     return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
+def measure(rounds: int, name: str, ours: Callable[[], float], peer: str, theirs: Callable[[], float], target: Target) -> Figure:
+    times = in_turn(rounds, {"ours": ours, "peer": theirs})
+    return Figure(name, times["ours"], peer, times["peer"], target)
+
+
+def command(*words: object) -> Callable[[], float]:
+    return lambda: timed(list(map(str, words)))
+
+
 def python(program: str, *arguments: object) -> Callable[[], float]:
     return lambda: timed([sys.executable, "-c", program, *map(str, arguments)])
 

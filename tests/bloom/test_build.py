@@ -21,8 +21,8 @@ from sbbf_tool.bloom import kernels
 from sbbf_tool.bloom.filter import BloomFilter
 bloom = BloomFilter.empty(64)
 bloom.insert_hashes(bytes(8))
-from sbbf_tool.parquet import chunk_index
-print(kernels.__file__, kernels.describe(), bloom.bits_set, chunk_index.describe(), sep="\\n")
+from sbbf_tool.parquet import footer_structs
+print(kernels.__file__, kernels.describe(), bloom.bits_set, footer_structs.describe(), sep="\\n")
 """
 
 

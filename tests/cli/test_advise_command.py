@@ -28,7 +28,7 @@ def sizes(path) -> dict[str, set[int | None]]:
 
 
 def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
-    assert run(["advise", str(events), "--all-types"]) == 0
+    assert run(["advise", str(events), "--all"]) == 0
     command = shlex.split(capfd.readouterr().out.splitlines()[-1])
     assert command[0] == "sbbf"
     assert run(command[1:]) == 0
@@ -39,7 +39,7 @@ def test_the_last_line_is_a_command_that_adds_the_filters(events, capfd):
 
 @each("form", ["table", "markdown", "json"])
 def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
-    assert run(["advise", str(events), "--emit", "sbbf", "--format", form]) == 0
+    assert run(["advise", str(events), "--writer", "sbbf", "--format", form]) == 0
     out = capfd.readouterr().out
     text = f'[[filters]]\npaths = {json.dumps(str(events))}\ncolumns = ["user_id", "session"]\nfpp = 0.01\n'
     if form == "json":
@@ -50,7 +50,7 @@ def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
 
 
 def test_settings_fit_no_format_of_rows(events, capfd):
-    assert run(["advise", str(events), "--emit", "spark", "--format", "csv"]) == 2
+    assert run(["advise", str(events), "--writer", "spark", "--format", "csv"]) == 2
     assert "are text, for which csv has no room: use --format table, markdown or json" in capfd.readouterr().err
 
 
@@ -61,7 +61,7 @@ def test_unknown_writers_are_refused(events):
 
 def test_queries_are_read_from_a_file(events, tmp_path, capfd):
     (tmp_path / "queries.sql").write_text("-- queries of the dashboard\n\nsession = '7x';\nuser_id IN (500, 501) AND country = 'SE'\n")
-    assert run(["advise", str(events), "--queries", str(tmp_path / "queries.sql"), "--format", "json"]) == 0
+    assert run(["advise", str(events), "--query", f"@{tmp_path / 'queries.sql'}", "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert [query["query"] for query in document["queries"]] == ["session = '7x'", "user_id IN (500, 501) AND country = 'SE'"]
     verdicts = {column["column"]: column["verdict"] for column in document["columns"]}

@@ -26,7 +26,7 @@ def test_on_spark(form, tmp_path, spark):
         folder = tmp_path / str(number)
         folder.mkdir()
         files = write(folder, case)
-        assert run([*words(form, str(folder), files), "--runner", "spark"]) == CASES[case].code, case
+        assert run([*words(form, str(folder), files), "--on", "spark"]) == CASES[case].code, case
 
 
 SOME_READER_TAKES_IT = {

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.storage import places as places_of_files
 from support.lakes import partitioned, small_files
@@ -54,6 +56,34 @@ def test_the_state_is_shown_made_so_and_then_holds(lake: Path, capsys):
         assert (code, rows[-1]["skipped"], rows[-1]["totals"]["filters"]) == (0, 6, 0)
     assert listing(lake) == after
     assert not places(lake / "other" / "part-00000.parquet")
+
+
+def test_the_table_shows_what_was_done(lake: Path, capsys):
+    nulls = pa.table({"id": pa.array([1, None], pa.int64()), "name": ["a", None], "tags": pa.array([["x"], None])})
+    path = next((lake / "events").rglob("*.parquet")).with_name("nulls.parquet")
+    pq.write_table(nulls, path, row_group_size=1)
+    sbbf_tool.add_filters(path, "tags.list.element", in_place=True)
+    run(["apply", "--in-place", "--remove-undeclared"])
+    out = capsys.readouterr().out
+    rows = [line.split() for line in out.splitlines()]
+    assert ["column", "satisfied", "built", "removed", "filters"] in rows, out
+    assert [row[:2] for row in rows if row[0] in ("id", "name")] == [["id", "7"], ["name", "7"]], out
+    assert "2 column chunks without values need no filter" in out
+    assert "undo: no command restores what sbbf had added before" in out
+    # Nothing of a file is removed for a name that is misspelt.
+    (lake / "sbbf.toml").write_text('[[filters]]\npaths = "events"\ncolumns = ["idd"]\n')
+    before = listing(lake)
+    assert run(["apply", "--in-place", "--remove-undeclared"]) == 2
+    assert listing(lake) == before
+
+
+def test_types_that_no_engine_uses_are_named_once(lake: Path, capsys):
+    pq.write_table(pa.table({"tags": [["x"]]}), lake / "other/tags.parquet")
+    (lake / "sbbf.toml").write_text('engines = ["duckdb"]\n[[filters]]\npaths = "other"\ncolumns = "tags.list.element"\n')
+    code, _, error = call(capsys, "apply", "--in-place")
+    assert (code, error.count("DuckDB does not use filters on values inside lists and maps")) == (0, 1), error
+    run(["check", "other"])
+    assert "info: unused-by-engines: 1 finding" in capsys.readouterr().out
 
 
 def test_a_column_of_no_file_is_an_error(lake: Path, capsys):

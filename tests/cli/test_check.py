@@ -49,7 +49,7 @@ class TestExitCodes:
             (["--require", "flagg"], "did you mean flag?"),
             (["--select", "false-negatives", "--quick"], "a quick check does not read the data"),
             (["--max-fpp", "0"], "max fpp must be above 0, not 0.0"),
-            (["--min-chunk-bytes", "few"], "write 65536, 64KiB or 1MB"),
+            (["--max-fpp", "few"], "write 0.01 or 1%"),
         ],
     )
     def test_missing_files_never_count_as_sound(self, options, message, lying, capfd):

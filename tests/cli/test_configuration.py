@@ -54,7 +54,7 @@ class TestSearch:
         assert run(["check", lying]) == 0
         write(folder / "pyproject.toml", '[tool.ruff]\n[project]\nname = "sbbf"\n')
         assert run(["check", lying]) == 0
-        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\nwide = true\n")
+        write(folder / "pyproject.toml", "[tool.sbbf.inspect]\nall = true\n")
         assert run(["check", lying]) == 1
         write(folder / "sbbf.toml", IGNORE)
         assert run(["check", lying]) == 0
@@ -67,13 +67,21 @@ class TestSearch:
         assert run(["check", lying, "--ignore", "correctness"]) == 0
 
 
+def test_a_named_file_may_have_settings_of_other_commands_alone(folder, lying, capfd):
+    for text, code in (("engines = ['duckdb']", 0), ("[check]\nquick = true", 0), ("[other]", 2)):
+        assert run(["inspect", lying, "--config", str(write(folder / "named.toml", text))]) == code
+    assert "unknown setting 'other'" in capfd.readouterr().err
+    assert run(["apply", "--config", str(write(folder / "named.toml", "[[filter]]\n"))]) == 2
+    assert "unknown setting 'filter'; did you mean filters?" in capfd.readouterr().err
+
+
 class TestUnusableFiles:
     @each(
         "text, message",
         [
             ("[check", "not TOML"),
-            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --no-config ignores it"),
-            ("[[filter]]\npaths = 'a'", "unknown setting 'filter'; did you mean filters?; --no-config ignores it"),
+            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --config none ignores it"),
+            ("[[filter]]\npaths = 'a'", "unknown setting 'filter'; did you mean filters?; --config none ignores it"),
             ("[check]\nconfig = 'x'", "[check]: --config has no key"),
             ("[check]\nfail-on = 'never'", "sbbf.toml: [check]: fail-on"),
             ("[check]\nmax_fpp = 0.1", "unknown setting 'max_fpp'; did you mean max-fpp?"),
@@ -86,6 +94,8 @@ class TestUnusableFiles:
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
             ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max fpp must be above 0 and below 1"),
+            ("spark = 1", "spark must be a table"),
+            ("[spark]\na.b = [1]", "spark.a.b must be text, a number, true or false"),
             ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
         ],
     )
@@ -96,13 +106,13 @@ class TestUnusableFiles:
         assert (out, err.count("\n")) == ("", 1)
         assert message in err
         assert run(["check", lying, "--config", "sbbf.toml"]) == 2
-        assert message.partition("; --no-config")[0] in capfd.readouterr().err
+        assert message.partition("; --config none")[0] in capfd.readouterr().err
         assert run(["check", "--help"]) == 0
 
     def test_no_regular_file(self, folder, lying, capfd):
         os.mkfifo(folder / "sbbf.toml")
         assert run(["check", lying]) == 2
-        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --no-config ignores it\n"
+        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --config none ignores it\n"
         (folder / "sbbf.toml").unlink()
         for target in ("sbbf.toml", "/dev/zero", "nothere", "."):
             (folder / "sbbf.toml").symlink_to(target)
@@ -144,11 +154,18 @@ class TestTrust:
         assert f"--config {path}" in err
         assert err.count("\n") == 1
         assert (folder / "events.parquet").read_bytes() == before
-        assert self.change(fixtures, folder, "--no-config") == 0
+        assert self.change(fixtures, folder, "--config", "none") == 0
         assert self.change(fixtures, folder, "--config", str(path)) == 0
 
+    @each("text, words", [("[spark]\nexecutor.instances = 1\n", ["--on", "spark"]), ("[inspect]\non = 'spark'\n", [])])
+    def test_settings_of_spark(self, text, words, folder, lying, capfd):
+        path = write(folder / "sbbf.toml", text, 0o666)
+        assert run(["inspect", lying, *words]) == 2
+        err = capfd.readouterr().err
+        assert f"settings of Spark can run code, and every user can write to it; use them with --config {path}" in err
+
     def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
-        for key in ("in-place = true", "column = ['user_id']", "allow-table-files = true", "rebuild = 'all'", "output = 'x'"):
+        for key in ("in-place = true", "column = ['user_id']", "allow = ['table-files']", "rebuild = 'all'", "output = 'x'"):
             write(folder / "sbbf.toml", f"[add-filter]\n{key}\n")
             assert self.change(fixtures, folder) == 2
             assert "has no key" in capfd.readouterr().err

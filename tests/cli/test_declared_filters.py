@@ -1,4 +1,4 @@
-"""`check --declared`: the filters that the properties of a table, or the configuration file, declare."""
+"""`check --select declared`: the filters that the properties of a table, or the configuration file, declare."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_filters_that_are_weaker_than_declared(lake, capfd, size, properties, co
         declare(lake, key, value)
     assert run(["add-filter", lake.events, "-c", "user_id", *size, "--in-place"]) == 0
     capfd.readouterr()
-    assert run(["check", lake.events, "--declared"]) == code
+    assert run(["check", lake.events, "--select", "declared"]) == code
     assert ("deviating-filter" in capfd.readouterr().out) == bool(code)
 
 
-@each("command", [["check"], ["check", "--declared"], ["apply"]])
+@each("command", [["check"], ["check", "--select", "declared"], ["apply"]])
 @each("path", ["lake", "lake/part-00000.parquet"])
 def test_a_declared_column_that_no_file_has_is_an_error(command, path, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)

@@ -24,14 +24,14 @@ _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 OTHER_FILE = "<OTHER>"
 OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
 OTHER_WORDS = [
-    ["check", "--list-rules"],
+    ["rule"],
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],
     ["probe", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
     ["explain", FILE, OTHER_FILE, "-c", COLUMN, "--value", "1"],
     ["explain", FILE, COLUMN, "1", "--run", "pyarrow"],
     *([name, OTHER_FILE, *WORKING[name]] for name in OF_SEVERAL),
     ["inspect", FILE, "torn.parquet"],
-    ["repair", "delta", "--abandoned"],
+    ["repair", "delta", "--abandoned", "24h"],
 ]
 """Beside each command as it is."""
 

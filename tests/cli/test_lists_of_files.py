@@ -81,7 +81,7 @@ def test_a_list_of_one_file_is_several_files(folder, give, capfd):
         ["check", "--require", "id"],
         ["advise"],
         ["add-filter", "-c", "id", "-n"],
-        ["resize", "--bytes", "1024", "-n"],
+        ["resize", "--max-bytes", "1024", "-n"],
         ["repair", "-n"],
     ],
 )
@@ -113,7 +113,7 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
     [
         (["inspect", "--files-from", "nowhere"], "list of files nowhere: no such file or directory"),
         (["inspect", "--files-from", "/dev/zero"], "list of files /dev/zero: 65,536 bytes have no name"),
-        (["inspect", "--files-from", "long"], "a name has more than 1,048,576 bytes"),
+        (["inspect", "--files-from", "long"], "name 1 has more than 1,048,576 bytes"),
         (["inspect", "--files-from", "."], "list of files .: is a directory"),
         (["inspect", "--files-from", ""], "list of files : no such file or directory"),
         (["inspect", "--files-from", "list", "plain.parquet"], "not both: plain.parquet"),

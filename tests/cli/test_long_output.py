@@ -20,10 +20,10 @@ from support.terminals import run_on_terminal
 
 TWO_SCREENS = 60
 CHUNKS = 200
-OF_FILES = [name for name, command in commands().items() if any("--each-file" in parameter.opts for parameter in command.params)]
+OF_FILES = [name for name, command in commands().items() if any("--files-from" in parameter.opts for parameter in command.params)]
 SUMS_UP = ("inspect", "check", "advise", "report")
 """Commands that print no lines about single files."""
-MORE_FILES = re.compile(r"and ([\d,]+) more files?; --each-file shows them")
+MORE_FILES = re.compile(r"and ([\d,]+) more files?; --all shows them")
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +77,11 @@ def test_errors_of_many_files_fit_two_screens(name, tmp_path, capfd):
     for number in range(MOST_FILES + 5):
         (tmp_path / f"{number:04}.parquet").write_bytes(b"PAR1 and no more")
     codes = []
-    for options, errors in (([], MOST_FILES), (["--each-file"], MOST_FILES + 5)):
+    for options, errors in (([], MOST_FILES), (["--all"], MOST_FILES + 5)):
         codes.append(run([*arguments_of(name, tmp_path, "id"), *options]))
         lines = capfd.readouterr().err.splitlines()
         assert len([line for line in lines if ".parquet: " in line]) == errors
-        assert ("sbbf: and 5 more errors; --each-file shows them" in lines) == (not options)
+        assert ("sbbf: and 5 more errors; --all shows them" in lines) == (not options)
     assert codes == [3, 3]
 
 

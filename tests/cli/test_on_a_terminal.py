@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,22 +21,21 @@ from support.tables import each
 from support.terminals import Output, run_on_terminal, show
 
 VIEWS = {
-    "inspect by row group": ["inspect", FILE, "--row-groups", "--all"],
+    "inspect by row group": ["inspect", FILE, "--row-groups"],
     "inspect files": ["inspect", FILE, DATA_FILE],
     "inspect a missing file": ["inspect", "no/such/folder/anywhere/and/therefore/no/such/file/2026-01-01.parquet"],
     "probe files": ["probe", FILE, DATA_FILE, "-c", COLUMN, "--value", "1"],
     "probe another column": ["probe", FILE, f"{COLUMN}x", "1"],
     "verify files": ["verify", FILE, DATA_FILE],
     "check files": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9"],
-    "check each file": ["check", FILE, DATA_FILE, "--max-fpp", "1e-9", "--each-file"],
-    "list rules": ["check", "--list-rules"],
+    "list rules": ["rule"],
     "advise on a query": ["advise", FILE, "--query", f"`{COLUMN}` = 1"],
     "explain for an engine": ["explain", FILE, COLUMN, "1", "--engines", "DuckDB"],
     "explain files": ["explain", FILE, DATA_FILE, COLUMN, "1"],
     "engines by type": ["engines", "--type", "decimal"],
     "engines by type, all": ["engines", "--type", "INT"],
-    "one engine": ["engines", "--engine", "DuckDB"],
-    "engines as a matrix": ["engines", "--matrix"],
+    "one engine": ["engines", "DuckDB"],
+    "engines as a matrix": ["engines", "all"],
 }
 MORE = re.compile(r"and [\d,]+ more ")
 CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name != "schema"} | VIEWS
@@ -115,7 +116,7 @@ def assert_whole_words(output: Output, whole: Output) -> None:
         # Below its narrowest form, a table becomes paragraphs with the names of columns as labels.
         assert word.removesuffix(":") in whole_words or any(is_piece(word, whole_word) for whole_word in whole_words), word
     if missing := whole_words - set(words_of(join_commands(output.all_lines))):
-        assert any("--wide shows them" in line or "…" in line or wcswidth(line) > 50 for line in output.all_lines), missing
+        assert any("--all shows them" in line or "…" in line or wcswidth(line) > 50 for line in output.all_lines), missing
 
 
 def assert_fits(output: Output) -> None:
@@ -132,17 +133,15 @@ def test_every_command_fits(name, run_case):
     for source in (PLAIN, FOREIGN) if name in CASES_OF_FILES else (PLAIN,):
         # Each run of `conformance` writes files or starts programs.
         for columns in WIDTHS[source][: 1 if name.startswith("conformance") else None]:
-            plain = run_case(source, [*CASES[name], "--color", "never"], columns)
-            painted = run_case(source, [*CASES[name], "--color", "always"], columns)
+            plain = run_case(source, CASES[name], columns, NO_COLOR="1")
+            painted = run_case(source, CASES[name], columns)
             assert_fits(plain)
             assert_fits(painted)
             assert painted.all_lines == plain.all_lines
             assert painted.code == plain.code
             assert not plain.has_codes
-            # The matrix has words instead of symbols with --wide.
-            whole = (["--color", "never"], 1000) if "--matrix" in CASES[name] else (["--color", "never", "--wide"], columns)
-            assert_whole_words(plain, run_case(source, [*CASES[name], *whole[0]], whole[1]))
-        narrow = run_case(source, [*CASES[name], "--color", "always"], NARROWER[source])
+            assert_whole_words(plain, run_case(source, CASES[name], 1000, NO_COLOR="1"))
+        narrow = run_case(source, CASES[name], NARROWER[source])
         assert narrow.code in (0, 1, 2, 3)
         assert_fits(narrow)
 
@@ -163,20 +162,51 @@ class TestColour:
     ARGUMENTS: ClassVar = ["verify", FILE]
 
     @each(
-        "environment, options, expected",
+        "environment, expected",
         [
-            ({}, [], True),
-            ({"NO_COLOR": "1"}, [], False),
-            ({"NO_COLOR": ""}, [], True),
-            ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, [], False),
-            ({"NO_COLOR": "1"}, ["--color", "always"], True),
-            ({"FORCE_COLOR": "1"}, ["--color", "never"], False),
-            ({"FORCE_COLOR": "1"}, [], True),
-            ({"TERM": "dumb"}, [], False),
-            ({"TERM": "dumb", "FORCE_COLOR": "1"}, [], True),
-            ({"TERM": "dumb"}, ["--color", "always"], True),
-            ({}, ["--color", "auto"], True),
+            ({}, True),
+            ({"NO_COLOR": "1"}, False),
+            ({"NO_COLOR": ""}, True),
+            ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+            ({"FORCE_COLOR": "1"}, True),
+            ({"TERM": "dumb"}, False),
+            ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
         ],
     )
-    def test_of_a_terminal(self, environment, options, expected, run_case):
-        assert run_case(PLAIN, [*self.ARGUMENTS, *options], 80, **environment).has_codes is expected
+    def test_of_a_terminal(self, environment, expected, run_case):
+        assert run_case(PLAIN, self.ARGUMENTS, 80, **environment).has_codes is expected
+
+
+NEXT = {
+    "inspect": (["inspect", DATA_FILE], "next: to see which columns deserve a filter: sbbf advise data.parquet"),
+    "advise": (["advise", DATA_FILE], "next: sbbf add-filter data.parquet -c "),
+    "add-filter": (
+        ["add-filter", DATA_FILE, "-c", COLUMN, "--in-place"],
+        "next: to see which engines use the filters: sbbf explain data.parquet id VALUE",
+    ),
+    "check": (["check", FILE, "--max-fpp", "1e-9"], "    fix: sbbf "),
+}
+
+
+@each("name", list(NEXT))
+def test_a_terminal_shows_what_to_do_next(name, run_case):
+    arguments, line = NEXT[name]
+    assert [each for each in run_case(PLAIN, arguments, 120).lines if each.startswith(line)]
+    assert run_case(PLAIN, [*arguments, "--quiet"], 120).lines == []
+
+
+def test_a_pipe_gets_plain_text_without_rich(fixtures, tmp_path):
+    path = shutil.copy(fixtures / "pyarrow-plain.parquet", tmp_path)
+    words = {FILE: str(path), COLUMN: "id"}
+    names = ("inspect", "advise", "add-filter", "check", "explain", "verify", "probe", "engines", "size", "remove-filter")
+    calls = [[name, *(words.get(word, word) for word in WORKING[name])] for name in names]
+    program = f"""
+import sys
+from sbbf_tool.cli import run
+for call in {calls}:
+    assert run(call) in (0, 1), call
+assert "rich" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "next: " not in done.stdout

@@ -17,8 +17,8 @@ READING_FILES = sorted(
     REPORTS.keys() - {"apply", "engines", "rule", "size"} - {name for name in REPORTS if name.startswith(("paimon", "conformance"))}
 )
 MORE = [
-    ["check", "--list-rules"],
-    ["engines", "--matrix"],
+    ["rule"],
+    ["engines", "all"],
     ["probe", FILE, FILE, "-c", COLUMN, "--value", "1"],
     ["add-filter", FILE, "--advise", "-n"],
     *([name, FILE, *WORKING[name]] for name in ("inspect", "verify", "check", "repair", "resize", "advise", "remove-filter")),

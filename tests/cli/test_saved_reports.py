@@ -20,7 +20,7 @@ from support.tables import each
 CHANGES = {
     "add-filter": ["add-filter", "-c", "session"],
     "remove-filter": ["remove-filter"],
-    "resize": ["resize", "--bytes", "512"],
+    "resize": ["resize", "--max-bytes", "512"],
     "repair": ["repair"],
 }
 
@@ -121,13 +121,12 @@ def test_wrong_destinations_are_reported_before_a_file_is_read(command, argument
     "arguments, message",
     [
         (["check", "d/a.parquet", "--config", ""], "no such file"),
-        (["advise", "d/a.parquet", "--queries", ""], "queries file : No such file"),
+        (["advise", "d/a.parquet", "--query", "@"], "queries file : no such file"),
         (["engines", "--type", ""], "unknown type ''"),
         (["explain", "d/a.parquet", "user_id", "1", "--engines", ""], "unknown engine ''"),
-        (["probe", "d/a.parquet", "user_id", "1", "--dialect", ""], "no dialect ''"),
         (["inspect", "d/a.parquet", "--keys", ""], "no such file"),
         (["inspect", "d/a.parquet", "--where", ""], "cannot parse"),
-        (["inspect", "d/a.parquet", "--master", "", "--runner", "local"], "are for --runner spark"),
+        (["inspect", "d/a.parquet", "--on", ""], "--on takes local"),
         (["check", "d/a.parquet", "--select", ""], "unknown rule"),
         (["check", "d/a.parquet", "--fail-on", ""], "choose from error, warning, info"),
         (["check", "d/a.parquet", "--require", ""], "no column ''"),
@@ -146,7 +145,7 @@ def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, message, ca
     [
         ["inspect", "--files-from", "x.csv", "--report", "x.csv"],
         ["probe", "d/a.parquet", "user_id", "--values-file", "x.csv", "--report", "x.csv"],
-        ["advise", "d/a.parquet", "--queries", "x.csv", "--report", "./x.csv"],
+        ["advise", "d/a.parquet", "--query", "@x.csv", "--report", "./x.csv"],
         ["check", "d/a.parquet", "--baseline", "x.csv", "--report", "x.csv"],
     ],
 )

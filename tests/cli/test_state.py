@@ -98,7 +98,7 @@ def test_a_second_run_makes_one_listing_and_opens_no_file(arguments, open_names,
 @each("arguments", [VERIFY, CHECK])
 def test_reports_from_the_state_are_those_of_the_first_run(arguments, capfd) -> None:
     run(ADD[:-2])
-    run(["add-filter", "lake/part-00001.parquet", "-c", "x", "--in-place", "--fpp", "0.9", "--force", "-q"])
+    run(["add-filter", "lake/part-00001.parquet", "-c", "x", "--in-place", "--fpp", "0.9", "--allow", "weak-filters", "-q"])
     time.sleep(0.06)
     outputs = []
     for _ in range(2):

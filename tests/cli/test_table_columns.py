@@ -43,10 +43,10 @@ def call(capsys, *words: object) -> tuple[int, str, str]:
 def test_a_file_without_the_column_answers_absent(table, capsys):
     call(capsys, "add-filter", table, "-c", "email", "--in-place")
     code, out, _ = call(capsys, "probe", table, "email", "absent@x")
-    assert (code, out) == (1, "Queried 1 value in 2 files: all of them are excluded; 1 file without the column\n")
+    assert (code, out) == (1, "Queried 1 value in 2 files: all of them are excluded (1 of the files lacks the column)\n")
     assert call(capsys, "probe", table, "email", "u7@x")[0] == 0
     code, out, _ = call(capsys, "explain", table, "email", "absent@x")
-    assert (code, out.splitlines()[-1]) == (1, "2 files: 2 done; 1 file without the column")
+    assert (code, out.splitlines()[-1]) == (1, "2 files: 2 done (1 of the files lacks the column)")
 
 
 @each(
@@ -76,7 +76,7 @@ def test_a_column_of_a_partition_answers_by_its_values(partitioned, capsys):
     assert code == 0
     assert (
         out.splitlines()[-1]
-        == "Queried 1 value in 2 files: 1 file may hold 1 of the values; 1 file cannot hold any of them; 2 files without the column"
+        == "Queried 1 value in 2 files: 1 file may hold 1 of the values; 1 file cannot hold any of them (2 of the files lack the column)"
     )
     assert call(capsys, "probe", partitioned, "day", "2026-01-03")[0] == 1
     assert call(capsys, "explain", partitioned, "day", "2026-01-03")[0] == 1

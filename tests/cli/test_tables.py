@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
+from sbbf_tool.cli.screen import Screen
 from sbbf_tool.cli.tables import (
     BYTES,
     COUNT,
@@ -21,13 +22,14 @@ from sbbf_tool.cli.tables import (
     WORD,
     CellKind,
     Heading,
+    Plain,
     format_cells,
-    format_table,
 )
 
 
-def draw(columns: Sequence[Heading], rows: Sequence[Sequence[object]], width: int | None = None, **options: bool) -> list[str]:
-    return list(format_table(columns, rows, width, **options))
+def draw(columns: Sequence[Heading], rows: Sequence[Sequence[object]], width: int | None = None, *, units: bool = False) -> list[str]:
+    writer = Plain() if width is None else Screen(width, has_color=False)
+    return writer.table(*format_cells(columns, rows, units=units))
 
 
 NAMES = st.text(alphabet="ab/._-0 数한é\u0301\x1b|", max_size=40)
@@ -63,7 +65,7 @@ def test_a_random_table_fits_and_loses_no_number(table, width, units):
     visible, cells = format_cells(columns, rows, units=units)
     text = " ".join(" ".join(lines).split())
     _, _, names = text.rpartition("hidden: ")
-    hidden = names.removesuffix("; --wide shows them").split(", ") if names.endswith("; --wide shows them") else []
+    hidden = names.removesuffix("; --all shows them").split(", ") if names.endswith("; --all shows them") else []
     numbers = {
         line[at] for at, column in enumerate(visible) for line in cells if column.kind in NUMBERS and column.name not in hidden and line[at]
     }

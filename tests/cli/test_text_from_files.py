@@ -175,9 +175,9 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
             ["inspect", planted[FILE], "--keys", str(beside)],
             ["probe", planted[FILE], f"s{text}", "--values-file", str(beside)],
             ["probe", planted[FILE], text, "--values-file", str(beside)],
-            ["advise", planted[FILE], "--queries", str(beside)],
+            ["advise", planted[FILE], "--query", f"@{beside}"],
         ):
-            said_by([*arguments, "--debug"], capfd)
+            said_by([*arguments, "--verbose"], capfd)
 
 
 @each("encoding", ["ascii", "latin-1", "utf-8"])

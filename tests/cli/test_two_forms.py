@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,7 +66,7 @@ HINT = ": quote the glob, or use -c COLUMN --value VALUE"
         ["probe", *FILES, "n", "-5"],
         ["probe", *FILES],
         ["probe", *FILES, "n", "--null"],
-        ["probe", *FILES, "--any-column", "5"],
+        ["probe", *FILES, "*", "5"],
         ["probe", "a.parquet", "./b.parquet", "n", "1"],
         ["explain", *FILES, "-5"],
         ["explain", *FILES, "--null"],
@@ -78,13 +79,18 @@ def test_a_glob_without_quotes_is_recognised(arguments, capfd):
     assert f"b.parquet{HINT}" in err
 
 
+def test_a_file_with_the_name_of_a_column_changes_nothing(capfd):
+    codes = [run(["probe", "a.parquet", "n", value]) for value in ("1", "n = 1")]
+    shutil.copy("a.parquet", "n")
+    assert [run(["probe", "a.parquet", "n", value]) for value in ("1", "n = 1")] == codes
+
+
 @each(
     "arguments, message",
     [
         (["probe"], "no file was given"),
         (["probe", "a.parquet"], "no column was given"),
         (["probe", "a.parquet", "n"], "no value to query"),
-        (["probe", "a.parquet", "--any-column"], "no value was given"),
         (["probe", "a.parquet", "n = 1 or m = 2"], "cannot parse query 'n = 1 or m = 2' at 'or'"),
         (["probe", "a.parquet", "-c", "n"], "no value to query"),
         (["probe", "-c", "n", "--value", "1"], "no file was given"),

@@ -56,7 +56,7 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
         ["pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"],
         ["pyarrow-filters.parquet", "events.parquet", "-c", "id", "-c", "user_id", "--rebuild", "all"],
         ["lake", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"],
-        ["resize", "pyarrow-filters.parquet", "--bytes", "64", "--force"],
+        ["resize", "pyarrow-filters.parquet", "--max-bytes", "64", "--allow", "weak-filters"],
         ["remove-filter", "pyarrow-filters.parquet"],
     ],
 )

@@ -22,6 +22,8 @@ CASES = [
     ((INT32, INT64), str(2**40), 0, [1]),
     ((INT32, INT64), "4000000000", 1, []),
     ((INT32, OTHER), "4000000000", 2, None),
+    ((INT32,), "5.0", 0, [0]),  # what a file answers does not depend on the others
+    ((INT32, OTHER), "0.25", 2, None),
     ((INT32, DOUBLE), "5.0", 0, [0, 1]),
     ((OTHER, DOUBLE), "5.0", 0, [1]),
     ((INT32, DOUBLE), "0.25", 0, [1]),

@@ -139,7 +139,7 @@ COMMANDS = {
     "engine_runs": ["explain", "plain.parquet", "id", "1", "--run", "duckdb"],
     "paimon": ["paimon", "inspect", "orders"],
     "report": ["report", "plain.parquet", "-o", "page.html"],
-    "tables": ["repair", "plain.parquet", "--abandoned"],
+    "tables": ["repair", "plain.parquet", "--abandoned", "24h"],
 }
 
 """Of each extension, a command that it brings, or an option."""

@@ -48,7 +48,7 @@ def without_lengths(path: Path) -> None:
 
 def saturated(path: Path) -> None:
     plain(path)
-    _sbbf("add-filter", path, "-c", "user_id", "--max-bytes", "64", "--force", "--in-place")
+    _sbbf("add-filter", path, "-c", "user_id", "--max-bytes", "64", "--allow", "weak-filters", "--in-place")
 
 
 def orders(path: Path) -> None:
@@ -96,7 +96,7 @@ WRITE_PATHS = {
     "remove, compacting": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--compact", "--in-place")),
     "repair": WritePath(without_lengths, ("repair", FILE, "--quick", "--in-place")),
     "repair, rebuilding": WritePath(saturated, ("repair", FILE, "--in-place")),
-    "resize": WritePath(filtered, ("resize", FILE, "--bytes", "64", "--force", "--in-place")),
+    "resize": WritePath(filtered, ("resize", FILE, "--max-bytes", "64", "--allow", "weak-filters", "--in-place")),
 }
 
 

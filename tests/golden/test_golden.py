@@ -81,11 +81,15 @@ def test_every_rule_has_its_folder(request: pytest.FixtureRequest):
 
 
 @each("rule, defect", [(rule, DEFECTS[rule.name]) for rule in RULES if rule.name in DEFECTS])
-def test_defect(rule: Rule, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+def test_defect(
+    rule: Rule, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     """The reports of `check` and `verify`; the command that a finding names is there, and afterwards there is no such finding."""
     if rule.name == "over-128-mib" and os.environ.get("SBBF_KERNEL") == "spec":
         pytest.skip("256 MiB take this kernel an hour")
     defect.make(workplace / NAME)
+    for variable, value in defect.settings:
+        monkeypatch.setenv(variable, value)
 
     def report(command: str, code: int, *options: str, stem: str) -> list[dict[str, Any]]:
         for form, suffix in FORMATS.items():

@@ -5,7 +5,6 @@ When a test fails because an engine got better, the advice that `sbbf engines` a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,6 @@ import pytest
 
 from interop.query_engines import Question
 from sbbf_tool import add_filters
-from sbbf_tool.bloom.filter import BloomFilter
-from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.parquet.values import PlainValues, read_chunk
 from support.tables import each
 
 pytestmark = pytest.mark.engines
@@ -56,29 +51,6 @@ def spans(tmp_path: Path) -> Path:
     duckdb.sql(f"COPY (SELECT unnest([n, n]) AS n, span FROM ({rows})) TO '{path}' (FORMAT parquet)")
     assert pq.read_metadata(path).metadata[b"duckdb.interval_bloom_filter"] == b"normalized-v1"
     return path
-
-
-def with_filter_of(path: Path, output: Path, hashes: Callable[[PlainValues], memoryview]) -> Path:
-    """The same file with filters of these hashes for its column `span`: what a tool would make that knows only the specification."""
-    from sbbf_tool.parquet.filters import build_header
-    from sbbf_tool.parquet.patch import plan_append
-
-    with ParquetFile.open(path) as file:
-        column = find_column(file.footer.columns, "span")
-        bloom = BloomFilter.empty(1024)
-        for values in read_chunk(file.source.open_arrow, file.footer, 0, column):
-            bloom.insert_hashes(hashes(values))
-        patch = plan_append(file.footer, file.source.size, {(0, column.index): (build_header(1024), bloom.bitset)})
-        output.write_bytes(file.source.read(0, patch.keep) + b"".join(patch.pieces))
-    return output
-
-
-def test_duckdb_loses_intervals_where_only_what_is_stored_was_hashed(spans: Path, tmp_path: Path) -> None:
-    """DuckDB's mark stays in the footer, so DuckDB queries the normalised form, as comparisons do."""
-    plain_only = with_filter_of(spans, tmp_path / "plain.parquet", PlainValues.hashes)
-
-    assert find_rows(spans, "span = INTERVAL '30 days'") == [1, 1, 2, 2, 3, 3]
-    assert find_rows(plain_only, "span = INTERVAL '3 years 400 days 50 hours'") == []
 
 
 def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> None:

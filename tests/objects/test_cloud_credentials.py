@@ -28,7 +28,7 @@ CHANGES = (
     ["add-filter", "<URL>", "-c", "id", "--in-place"],
     ["add-filter", "<URL>", "-c", "id", "--in-place", "--dry-run", "--format", "json"],
     ["remove-filter", "<URL>", "--in-place"],
-    ["resize", "<URL>", "--bytes", "1024", "--in-place", "--force"],
+    ["resize", "<URL>", "--max-bytes", "1024", "--in-place", "--allow", "weak-filters"],
     ["repair", "<URL>", "--in-place"],
 )
 
@@ -64,7 +64,7 @@ def test_changes_of_azure_print_no_signature(container, fault, capfd, root_log, 
     if fault is not None:
         container.proxy.fault = lambda exchange: fault if exchange.method == "PUT" else None
     for words in CHANGES:
-        code = run([*(url if word == "<URL>" else word for word in words), "--debug"])
+        code = run([*(url if word == "<URL>" else word for word in words), "--verbose"])
         printed = "".join(capfd.readouterr()) + root_log.getvalue()
         assert SECRET not in printed
         assert "sig=" not in printed
@@ -79,7 +79,7 @@ def test_changes_of_azure_print_no_key(container, fault, method, capfd, root_log
     url = container.put("x.parquet", small())
     container.proxy.fault = lambda exchange: fault if exchange.method == method else None
     for words in CHANGES:
-        code = run([*(url if word == "<URL>" else word for word in words), "--debug"])
+        code = run([*(url if word == "<URL>" else word for word in words), "--verbose"])
         printed = "".join(capfd.readouterr()) + root_log.getvalue()
         assert "SharedKey" not in printed
         assert EMULATOR_KEY not in printed
@@ -152,7 +152,7 @@ def test_a_service_account_of_google(google_bucket, token_server, fault, monkeyp
     forget_clients()
     if fault is not None:
         google_bucket.proxy.fault = lambda exchange: fault if google_server.operation(exchange) == "Upload" else None
-    code = run(["add-filter", url, "-c", "id", "--in-place", "--debug"])
+    code = run(["add-filter", url, "-c", "id", "--in-place", "--verbose"])
     assert code == {None: 0, 401: 4, 500: 5}[fault]
     printed = "".join(capfd.readouterr()) + root_log.getvalue()
     assert SECRET not in printed
@@ -178,7 +178,7 @@ def test_the_reader_accepts_the_costs_of_each_request(service, request, monkeypa
 
 def test_changes_of_s3_log_no_signature(moto_bucket, root_log):
     url = moto_bucket.put("x.parquet", small())
-    assert run(["add-filter", url, "-c", "id", "--in-place", "--debug"]) == 0
+    assert run(["add-filter", url, "-c", "id", "--in-place", "--verbose"]) == 0
     assert "pinned s3://" in root_log.getvalue()
     assert "ignature" not in root_log.getvalue()
 

@@ -36,7 +36,7 @@ def sbbf(request, lake, capfd) -> Sbbf:
     runner: tuple[str, ...] = ()
     if request.param == "spark":
         request.getfixturevalue("spark_with_store")
-        runner = ("--runner", "spark")
+        runner = ("--on", "spark")
 
     def sbbf(command: str, *arguments: object) -> tuple[int, list[dict], dict | None, str]:
         forget_clients()

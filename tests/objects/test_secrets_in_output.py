@@ -55,7 +55,7 @@ URLS = {
 }
 DATA = {"--value", "--query", "--where", "--require"}
 """Values and names of columns, and conditions with them: a report prints them as they are."""
-OF_SPARK = {"--master", "--conf"}
+OF_SPARK = {"--on"}
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,7 @@ def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
     for name, working in WORKING.items():
         words = [url, *(local.get(word, word) for word in working[1:])]
         for form in formats_of(commands()[name]):
-            assert_silent([*name.split(), "--debug", *form, *words], capfd)
+            assert_silent([*name.split(), "--verbose", *form, *words], capfd)
 
 
 @pytest.mark.nightly
@@ -104,7 +104,7 @@ def test_a_url_for_any_option(name, url, local, capfd, fixtures):
             words = [local.get(word, word) for word in WORKING[name]]
             if option == "--output":
                 words = [word for word in words if word != "--in-place"]
-            assert_silent([*name.split(), *words, *form, option, url, "--debug"], capfd)
+            assert_silent([*name.split(), *words, *form, option, url, "--verbose"], capfd)
     if name != "probe":  # there it is one more value, and values are printed as they are
         assert_silent([*name.split(), *(local.get(word, word) for word in WORKING[name]), url], capfd)
 
@@ -203,7 +203,7 @@ def test_a_traceback_of_the_outermost_handler(url):
         from sbbf_tool.__main__ import main
         main()
     """
-    done = subprocess.run([sys.executable, "-c", program, url, "--debug"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program, url, "--verbose"], capture_output=True, text=True)
     assert done.returncode == 70
     assert "hUsH" not in done.stderr
     assert done.stderr.count(redact(url)) == 2

@@ -132,7 +132,7 @@ ANSWERS: dict[str, tuple[int, dict[str, str]]] = {
 }
 
 SCHEMES = ("s3", "az", "gs", "http")
-ENDLESS_COMMANDS = (["inspect"], ["probe", "id", "1"], ["add-filter", "-c", "id", "--in-place", "--allow-table-files"])
+ENDLESS_COMMANDS = (["inspect"], ["probe", "id", "1"], ["add-filter", "-c", "id", "--in-place", "--allow", "table-files"])
 
 
 class _EndlessHandler(BaseHTTPRequestHandler):

@@ -52,7 +52,7 @@ def test_filters_are_added_in_one_commit(moto_bucket, url, capsys):
     code, _, err = call(capsys, "add-filter", url, "-c", "id", "--in-place")
     assert code == 4
     assert "conditional-put" in err
-    code, out, err = call(capsys, "add-filter", url, "-c", "id", "--in-place", "--commit", "conditional-put", "--format", "json")
+    code, out, err = call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put", "--format", "json")
     assert (code, "of old files stay until VACUUM deletes them" in err) == (0, True)
     *rows, summary = [json.loads(line) for line in out.splitlines()]
     (commit,) = summary["totals"]["commits"]
@@ -61,7 +61,7 @@ def test_filters_are_added_in_one_commit(moto_bucket, url, capsys):
     assert copies == {row["output"].partition(f"{moto_bucket.name}/")[2] for row in rows}
     assert not [key for key in moto_bucket.list_keys() if "_sbbf-run-" in key]
     assert call(capsys, "verify", url)[0] == 0
-    assert call(capsys, "repair", url, "--abandoned", "--older-than", "0s")[1].endswith("0 copies abandoned\n")
+    assert call(capsys, "repair", url, "--abandoned", "0s")[1].endswith("0 copies abandoned\n")
 
 
 def test_copies_of_a_refused_commit_are_deleted(moto_bucket, url, capsys, monkeypatch):
@@ -70,7 +70,7 @@ def test_copies_of_a_refused_commit_are_deleted(moto_bucket, url, capsys, monkey
 
     monkeypatch.setattr(DeltaTable, "commit", refuse)
     before = set(moto_bucket.list_keys())
-    assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--commit", "conditional-put")[0] == 4
+    assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put")[0] == 4
     assert set(moto_bucket.list_keys()) == before
 
 

@@ -13,15 +13,15 @@ import sys
 import time
 from pathlib import Path
 
-from sbbf_tool.parquet import _compact, chunk_index
+from sbbf_tool.parquet import _compact, footer_structs
 
 
 class Calls:
     def __init__(self, seed: int, footers: list[bytes]) -> None:
         self._random = random.Random(seed)
         self._footers = footers
-        self._table = chunk_index._table()
-        self._fields = b"".join(bytes(pair) for pair in chunk_index._field_ids().values())
+        self._table = footer_structs._table()
+        self._fields = b"".join(bytes(pair) for pair in footer_structs._field_ids().values())
 
     def damage(self, data: bytes, most: int) -> bytes:
         copy = bytearray(data)

@@ -13,7 +13,7 @@ from parquet import made_footers as made
 from parquet import wire
 from parquet.made_footers import column_chunk, column_metadata, file_metadata, row_group
 from parquet.wire import Field, Struct
-from sbbf_tool.parquet import chunk_index
+from sbbf_tool.parquet import footer_structs
 from support.footer_index import assert_index_agrees, footer_of, needs_walker
 from support.tables import each
 
@@ -117,7 +117,7 @@ def test_what_the_walker_takes_and_what_it_leaves_to_the_parser(footer, is_taken
 def test_the_walker_refuses_what_is_no_table():
     from sbbf_tool.parquet import _compact
 
-    raw, table = wire.write(with_meta()), chunk_index._table()
+    raw, table = wire.write(with_meta()), footer_structs._table()
     assert _compact.walk(raw, table) is not None
     for wrong in (b"", table[:-1], b"\xff" * len(table), table[:128]):
         with pytest.raises(ValueError, match="table"):

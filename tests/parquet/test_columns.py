@@ -92,12 +92,12 @@ def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
 @each(
     "name, message",
     [
-        ("quux", r"no column 'quux'; the columns of the file are a\.x, a\.y, twice, ID, user_id$"),
+        ("quux", r"no column 'quux'; the columns of the file are a\.x, a\.y, twice#1, twice#2, ID, user_id$"),
         ("id", r"no column 'id'; did you mean ID"),
         ("usr_id", r"no column 'usr_id'; did you mean user_id"),
         ("user_ids", r"did you mean user_id\?$"),
         ("a", r"'a' is a group; name one of its leaf columns: a\.x, a\.y"),
-        ("twice", "has 2 such columns; name one as twice#1 to twice#2"),
+        ("twice", "has 2 such columns; name one of twice#1, twice#2"),
         ("twice#3", "no column 'twice#3'"),
         *((name, "backtick") for name in ("`a", "a.`b", "`a``", "`a`b", "`a`b.c", "`")),
     ],
@@ -163,3 +163,4 @@ def test_an_invalid_schema_is_unreadable(elements, top_level, complaint):
 def test_one_of_several_columns_with_a_name_has_a_number():
     columns = columns_of(leaf("a"), leaf("b"), leaf("a"), leaf("b#1"), top_level=4)
     assert [find_column(columns, name).index for name in ("a#1", "a#2", "b", "b#1")] == [0, 2, 1, 3]
+    assert [column.name for column in columns] == ["a#1", "b", "a#2", "b#1"], "what is printed can be given"

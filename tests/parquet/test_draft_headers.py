@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import example, given
-from hypothesis import strategies as st
-
-from sbbf_tool.bloom.dialects import DRAFTS, PAGE, RAW_12, RAW_16, WITHOUT_COMPRESSION, find_dialect
+from sbbf_tool.bloom.dialects import PAGE, RAW_12, RAW_16, WITHOUT_COMPRESSION, find_dialect
 from sbbf_tool.parquet.draft_headers import FORMS, readings
 from sbbf_tool.parquet.filters import HEADER_GUESS, build_draft_header, parse_header
 from support.tables import each
@@ -76,23 +73,6 @@ def test_the_stated_length_and_the_room_decide_between_them(room, stated_length,
 
 
 # None of them
-
-
-@st.composite
-def draft_mutants(draw: st.DrawFn) -> bytes:
-    raw = bytearray(build_draft_header(draw(st.sampled_from(DRAFTS)), draw(st.sampled_from([32, 1024]))) + BITSET)
-    for _ in range(draw(st.integers(0, 2))):
-        raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
-    return bytes(raw)
-
-
-@given(st.binary(max_size=HEADER_GUESS) | draft_mutants())
-@example(build_draft_header(find_dialect("draft2-thrift"), 32) + BITSET)
-def test_any_bytes_have_readings_or_none(data):
-    for reading in readings(data):
-        assert 0 < reading.length <= len(data)
-        assert reading.num_bytes >= 32
-        assert reading.dialect in DRAFTS
 
 
 # Bytes that others wrote

@@ -76,29 +76,6 @@ def assert_generated_classes_read(old: bytes, new: bytes, places: Mapping[Key, F
 
 # Where the two fields stand, and in which company
 
-COMPANY = {
-    "alone at the end": (),
-    "before a field of a higher id": (Field(16, wire.STRUCT, ()),),
-    "before one that is far away": (Field(40, wire.I32, wire.number(1)),),
-    "between neighbours": (Field(13, wire.LIST, wire.items(wire.STRUCT, ())), Field(16, wire.STRUCT, ()), Field(17, wire.STRUCT, ())),
-    "where 15 is a list": (Field(15, wire.LIST, wire.items(wire.STRUCT, ((),))), Field(16, wire.STRUCT, ())),
-    "where 14 is a string": (Field(14, wire.BINARY, wire.text("bloom")), Field(16, wire.STRUCT, ())),
-    "where both are structs": (Field(14, wire.STRUCT, ()), Field(15, wire.STRUCT, ())),
-    "with long headers behind": (Field(16, wire.STRUCT, (), long=True), Field(17, wire.STRUCT, (), long=True)),
-    "with a boolean behind": (Field(16, wire.TRUE, b""), Field(18, wire.FALSE, b"")),
-    "with lower ids behind": (Field(17, wire.STRUCT, ()), Field(8, wire.LIST, wire.items(wire.STRUCT, ())), Field(16, wire.STRUCT, ())),
-    "with a negative id behind": (Field(-3, wire.I32, wire.number(1)), Field(11, wire.I64, wire.number(4))),
-}
-
-
-@each("other_fields", COMPANY)
-@each("place", [PLACE, FilterPlace(5, None), FilterPlace(2**62, 2**31 - 1)])
-def test_fields_are_added_and_taken_away_without_a_trace(other_fields, place):
-    raw = footer_with_column(column_metadata(*other_fields))
-    spliced = set_filters(raw, {(0, 0): place})
-    assert_only_these_filters_changed(raw, spliced, {(0, 0): place})
-    assert set_filters(spliced, {(0, 0): None}) == raw
-
 
 PRESENT = {
     "both": (Field(*OFFSET, wire.number(99)), Field(*LENGTH, wire.number(47))),

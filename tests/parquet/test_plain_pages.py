@@ -17,7 +17,7 @@ from sbbf_tool import UnreadableError
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.levels import count_highest
-from sbbf_tool.parquet.pages import is_dictionary_encoded, page_range, read_pages
+from sbbf_tool.parquet.pages import page_range, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk, PlainPage, may_be_plain
 from sbbf_tool.parquet.values import read_chunk
 from support.tables import each
@@ -43,33 +43,6 @@ def table():
             "plain": few,
         }
     )
-
-
-def dictionary_of(file: ParquetFile, row_group: int, column):
-    return PlainChunk(file.source.read_up_to, column, file.footer.chunk(row_group, column.index)).dictionary()
-
-
-@each("codec, version", [*((codec, "1.0") for codec in CODECS), ("zstd", "2.0")])
-def test_the_dictionary_is_the_set_of_values(table, tmp_path, codec, version):
-    path = tmp_path / "f.parquet"
-    names = ["list.list.element", *(name for name in table.column_names if name != "plain")]
-    pq.write_table(
-        table, path, compression=codec, data_page_version=version, row_group_size=2500, use_dictionary=names, dictionary_pagesize_limit=8000
-    )
-    column_names = set()
-    with ParquetFile.open(path) as file:
-        for row_group, column in itertools.product(range(3), file.footer.columns):
-            meta = file.footer.chunk(row_group, column.index)
-            if not is_dictionary_encoded(meta):
-                continue
-            page = dictionary_of(file, row_group, column)
-            stored = {h for run in read_chunk(file.source.open_arrow, file.footer, row_group, column) for h in run.hashes()}
-            assert set(page.hashes) == stored
-            assert len(page) == len(stored)
-            assert page.stored_bytes == meta.data_page_offset - meta.dictionary_page_offset
-            column_names.add(column.name)
-    assert column_names >= {"text", "int64", "int32", "float", "fixed", "list.list.element"}
-    assert "plain" not in column_names
 
 
 # --- Whole chunks ---

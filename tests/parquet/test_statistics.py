@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.chunk_meta import ChunkMeta
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, Statistics
+from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.statistics import bounds
 from support.tables import each
 

@@ -17,7 +17,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 
 from parquet import made_footers, wire
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import struct_reader
+from sbbf_tool.parquet import structs
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, SchemaElement, Statistics
 from sbbf_tool.parquet.structs import build_struct, describe, parse_prefix
@@ -55,7 +55,7 @@ def by_extension(cls: Any, data: bytes) -> tuple[Any, int] | None:
 def by_python(cls: Any, data: bytes) -> tuple[Any, int] | None:
     struct = cls()
     try:
-        end = struct_reader.read(struct, data)
+        end = structs.read(struct, data)
     except UnreadableError:
         return None
     return struct, end

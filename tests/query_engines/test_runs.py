@@ -62,7 +62,7 @@ class TestCommittedRuns:
         assert all(engine.evidence != "run" or engine.releases or engine.id == "parquet-java" for engine in engines().engines)
 
     @pytest.mark.engines
-    @each("engine", FAST[:2], heavy=FAST[2:])
+    @each("engine", FAST[:1], heavy=FAST[1:])
     def test_an_installed_engine_does_what_its_run_says(self, engine, questions, tmp_path):
         pytest.importorskip(RUNNABLE[engine].module if engine in RUNNABLE else engine)
         check_installed(engine, Path(sys.executable), questions, tmp_path)

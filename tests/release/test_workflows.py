@@ -69,6 +69,7 @@ def lint(files: dict[str, str]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.environment(minutes=1)
+@pytest.mark.heavy
 class TestLinters:
     def test_actionlint_on_the_workflows(self):
         assert lint({path.name: path.read_text() for path in WORKFLOWS}) == []
@@ -134,6 +135,7 @@ def test_the_commands_name_files_that_exist():
     assert [path for path in paths if not (REPOSITORY / path).exists()] == []
 
 
+@pytest.mark.heavy
 class TestAction:
     """The steps of action.yml, as a runner starts them."""
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import sbbf_tool
-from sbbf_tool.extensions.tables.abandoned import AbandonedCopy, AbandonedReport
+from sbbf_tool.extensions.tables.copies import AbandonedCopy, AbandonedReport
 from sbbf_tool.reports.probe import RowsReport
 from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular

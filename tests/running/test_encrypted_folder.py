@@ -39,7 +39,7 @@ def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], st
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
     if request.param == "spark":
         request.getfixturevalue("spark")
-        runner = ("--runner", "spark")
+        runner = ("--on", "spark")
 
     def sbbf(command: str, lake: Path, *arguments: object) -> tuple[int, list[dict], str]:
         capfd.readouterr()

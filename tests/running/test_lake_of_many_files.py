@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.clusters import settings_of_spark
 from support.lakes import linked_files
 
 pytestmark = pytest.mark.nightly(minutes=8)
@@ -55,7 +56,7 @@ def test_nothing_is_held_per_file(lakes, tmp_path, name):
     peaks = []
     for count, lake in lakes.items():
         settings = [f"spark.local.dir={tmp_path / 'blocks'}", f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}"]
-        runner = ["--master", "local[2]", *(word for setting in settings for word in ("--conf", setting))]
+        runner = ["--on", "spark:local[2]", *settings_of_spark(tmp_path, settings)]
         output, peak = run_program(tmp_path, _PROGRAM, command, str(lake), *options, *runner)
         assert words.format(f"{count:,}") in output
         peaks.append(peak)

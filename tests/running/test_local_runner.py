@@ -19,7 +19,6 @@ import pytest
 
 from running.calls import Call
 from sbbf_tool import add_filters, verify
-from sbbf_tool.editing import build
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.reports.rows import ListedFile, Row
@@ -32,7 +31,7 @@ from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.temporary import sweep
 from sbbf_tool.verbs.add_filter import AddFilter, AddReport
-from support.lakes import assert_has_filters, digests, large_file, small_files
+from support.lakes import assert_has_filters, digests, small_files
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -200,29 +199,6 @@ def test_threads_wait_for_files_of_stores(logging_work):
     (alone,) = workers(run(["s3://bucket/0"], logging_work, 4))
     assert (alone["thread"], alone["jobs"]) == (threading.get_ident(), 4)
     assert [worker["jobs"] for worker in workers(run(["s3://bucket/0", "s3://bucket/1"], logging_work, 4))] == [2, 2]
-
-
-def test_filters_of_a_large_file_are_built_by_threads_of_one_process(tmp_path, monkeypatch, processes):
-    """Of other files no filter is in memory meanwhile, and none of this one in another process."""
-    builders = tmp_path / "builders"
-    builders.mkdir()
-
-    def build_noted(work, keys, jobs):
-        (builders / f"{len(keys)} {os.getpid()} {jobs}").touch()
-        return really(work, keys, jobs)
-
-    really = build.in_parallel
-    monkeypatch.setattr(build, "in_parallel", build_noted)
-    monkeypatch.setattr(local, "TASK_COST", 1 << 20)
-    lake = small_files(tmp_path / "lake", 3)
-    large_file(lake / "x-large.parquet", row_groups=12)
-    large_file(lake / "y-larger.parquet", row_groups=15)
-    rows = outcomes(lake, FilterSpec(("id",), ndv=600_000))
-    assert [(row.status, len(row.report.filters)) for row in rows.values()] == [("ok", 1)] * 3 + [("ok", 12), ("ok", 15)]
-    assert_has_filters(lake, ("id",))
-    done = [name.split() for name in os.listdir(builders)]
-    assert {(filters, jobs) for filters, _, jobs in done} == {("1", "1"), ("12", "2"), ("15", "2")}
-    assert str(os.getpid()) not in {process for _, process, _ in done}
 
 
 # --- what goes wrong ---

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sbbf_tool
 from sbbf_tool.cli import run
 from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
 from support.tables import each
@@ -38,30 +40,6 @@ def last_line(out: str) -> str:
     return next(line for line in reversed(out.splitlines()) if not line.startswith("undo: "))
 
 
-def test_from_nothing_to_an_audited_lake(lake, capsys):
-    add = ("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
-    code, out, err = sbbf(capsys, *add)
-    assert (code, err) == (0, "")
-    assert last_line(out).startswith("3 files: 3 done; 6 filters added, ")
-    before = digests(lake)
-    assert sbbf(capsys, *add)[:2] == (0, "3 files: 3 had every filter; 0 filters added, 0 bytes\n")
-    assert digests(lake) == before
-    assert_has_filters(lake, ("id", "name"))
-    code, out, _ = sbbf(capsys, "verify", lake)
-    assert (code, out) == (0, "3 files: 3 done; 6 of 6 filters verified\n")
-    code, out, _ = sbbf(capsys, "inspect", lake)
-    assert code == 0
-    assert out.splitlines()[1].split()[:5] == ["id", "3", "3", "of", "3"]
-    assert last_line(out).startswith("3 files: 3 done; 600 rows in 3 row groups, ")
-    code, out, _ = sbbf(capsys, "check", lake, "--require", "id")
-    assert code == 0
-    assert last_line(out).startswith("3 files: 3 done; ")
-    code, out, _ = sbbf(capsys, "check", lake, "--require", "x", "--format", "json")
-    files, summary = documents(out)
-    assert (code, summary["exit_code"], [document["failed"] for document in files]) == (1, 1, [True] * 3)
-    assert sbbf(capsys, "check", lake, "--require", "x", "--format", "json")[1] == out
-
-
 def test_a_warning_names_its_file(tmp_path, capsys):
     for number, rows in enumerate((900, 900, 10)):
         pq.write_table(pa.table({"id": pa.array(range(rows), pa.int64())}), tmp_path / f"{number}.parquet")
@@ -77,7 +55,7 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
     (tmp_path / "_delta_log").mkdir()
     for number in range(3):
         pq.write_table(pa.table({"id": [number, 7]}), tmp_path / f"{number}.parquet")
-    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--allow-table-files")
+    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--allow", "table-files")
     assert code == 0
     assert err.count("warning") == 1
     assert f"the Delta table {tmp_path} records the size of each file" in err
@@ -124,29 +102,6 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
     assert done["schema"] == f"sbbf.{command[0]}"
 
 
-def test_users_that_an_access_list_admits(lake, capsys, tmp_path):
-    keys = tmp_path / "keys.txt"
-    keys.write_text("\n".join(["7", "250", "999999999"]))
-    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys, "--filters-only")
-    assert code == 0
-    assert out.splitlines()[0] == "any of the values: 3 files have no filter for id"
-    sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
-    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--values-file", keys)
-    assert code == 0
-    lines = out.splitlines()
-    assert f"{lake}/part-00000.parquet: 7: row group 0" in lines
-    assert f"{lake}/part-00001.parquet: 250: row group 0" in lines
-    assert lines[-1].startswith("Queried 3 values in 3 files: ")
-    code, out, _ = sbbf(capsys, "probe", lake, "-c", "id", "--value", "-5", "--format", "json")
-    files, summary = documents(out)
-    assert code in (0, 1)
-    assert [document["num_values"] for document in files] == [1, 1, 1]
-    assert code == summary["exit_code"] == int(not any(document["hits"] for document in files))
-    code, _, err = sbbf(capsys, "probe", lake, "-c", "di", "--value", "5")
-    assert code == 2
-    assert err.count("no column 'di'") == 1  # what fits no file is a wrong request, and one line
-
-
 def test_false_negatives_are_findings(lake, capsys):
     sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
     path = lake / "part-00001.parquet"
@@ -154,10 +109,35 @@ def test_false_negatives_are_findings(lake, capsys):
     place = pq.read_metadata(path).row_group(0).column(0)
     data[place.bloom_filter_offset + 16 : place.bloom_filter_offset + place.bloom_filter_length] = bytes(place.bloom_filter_length - 16)
     path.write_bytes(data)
-    for command in (["verify"], ["check", "--each-file"]):
+    for command in (["verify"], ["check", "--all"]):
         code, out, _ = sbbf(capsys, *command[:1], lake, *command[1:])
         assert code == 1
         assert f"{path}: error: empty-filter" in out
+
+
+def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = ["lake/day=1/a.parquet", "lake/day=2/a.parquet", "b.parquet"]
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [1, 2]}), name)
+    before = digests(tmp_path)
+    add = ["add-filter", "lake", "b.parquet", "-c", "id", "-o"]
+    assert sbbf(capsys, *add, "out/", "-n")[0] == 0
+    assert digests(tmp_path) == before
+    assert sbbf(capsys, *add, "out/")[0] == 0
+    written = {"out/day=1/a.parquet", "out/day=2/a.parquet", "out/b.parquet"}
+    assert {str(path) for path in Path("out").rglob("*.parquet")} == written
+    assert sbbf(capsys, "remove-filter", "out/day=*", "-o", "again/")[0] == 0
+    assert Path("again/day=1/a.parquet").read_bytes() == Path(names[0]).read_bytes()
+    code, _, err = sbbf(capsys, *add, "out/")
+    assert (code, err.count("the target exists")) == (4, 3)
+    for output, message in (("out", "out is a folder: write out/"), ("new", "give a folder for many, new/"), ("/proc/x/", "no such file")):
+        code, _, err = sbbf(capsys, *add, output)
+        assert code in (2, 4)
+        assert message in err
+    sbbf_tool.run(sbbf_tool.AddFilter("id"), "lake", edit=sbbf_tool.Edit("python/"))
+    assert Path("python/day=2/a.parquet").exists()
 
 
 @each(
@@ -165,10 +145,8 @@ def test_false_negatives_are_findings(lake, capsys):
     [
         (["add-filter", "x", "--in-place"], "give one of --column and --advise"),
         (["add-filter", "x", "-c", "a", "--advise"], "give one of --column and --advise"),
-        (["inspect", "x", "--master", "local[2]", "--runner", "local"], "are for --runner spark"),
-        (["inspect", "x", "--conf", "a=b"], "are for --runner spark"),
-        (["inspect", "x", "--runner", "spark", "--jobs", "2"], "--jobs applies to --runner local"),
-        (["inspect", "x", "--runner", "spark", "--conf", "a"], "must be key=value"),
+        (["inspect", "x", "--on", "spark", "--jobs", "2"], "--jobs is for this machine"),
+        (["inspect", "x", "--on", "yarn"], "--on takes local, spark or spark:MASTER, not yarn"),
         (["probe", "x", "-c", "id"], "no value to query"),
     ],
 )

@@ -188,7 +188,7 @@ COMMANDS = (
     ["advise"],
     ["add-filter", "-c", "id", "-c", "name", *IN_PLACE],
     ["remove-filter", *IN_PLACE],
-    ["resize", "--bytes", "64", *IN_PLACE],
+    ["resize", "--max-bytes", "64", *IN_PLACE],
     ["repair", *IN_PLACE],
     ["apply", "--in-place"],
 )
@@ -216,7 +216,7 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, 
             document["unreadable"].sort()
         return code, documents, sorted(printed.err.splitlines()), digests(tmp_path)
 
-    here, there = outcomes_of(), outcomes_of("--runner", "spark")
+    here, there = outcomes_of(), outcomes_of("--on", "spark")
     for local_row, spark_row in zip(here, there, strict=True):
         assert local_row == spark_row
     assert len(here[1]) == (len(MIXED) + 2 if command[0] != "advise" else 1)

@@ -99,8 +99,12 @@ def test_all_executors_are_killed_again_and_again(tmp_path, speculation):
     """Stages begin again with the number of a first attempt: counts and report are those of a run that lost nothing."""
     report, count = tmp_path / "report.json", 300
     lake = WatchedLake(tmp_path / "lake", count)
-    options = ("--report", str(report), "--conf", f"spark.speculation={speculation}", "--conf", "spark.speculation.quantile=0.1")
-    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS, *options) as run:
+    options = (
+        "--report",
+        str(report),
+    )
+    settings = (f"spark.speculation={speculation}", "spark.speculation.quantile=0.1")
+    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS, *options, settings=settings) as run:
         for number in range(ROUNDS - 2):
             enough = (number + 1) * count // ROUNDS
             assert run.wait_until(lambda: lake.done() >= enough and run.executors()), run.read_output()  # noqa: B023

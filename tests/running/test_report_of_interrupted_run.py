@@ -16,7 +16,7 @@ import pytest
 from sbbf_tool.cli import run
 from sbbf_tool.cli.report import interrupts_later
 from sbbf_tool.numbers import format_count
-from sbbf_tool.running.threads import map_in_order
+from sbbf_tool.running.local import map_in_order
 
 pytestmark = pytest.mark.slow
 

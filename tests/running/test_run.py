@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import sbbf_tool
+from running.calls import rows_of
 from sbbf_tool import (
     AddFilter,
     Apply,
@@ -59,13 +60,6 @@ VERBS: list[tuple[Any, Edit | None, Callable[[str], object]]] = [
     (Repair(), IN_PLACE, partial(sbbf_tool.repair, in_place=True)),
     (RemoveFilter(), IN_PLACE, partial(sbbf_tool.remove_filters, in_place=True)),
 ]
-
-
-def rows_of(verb: Any, paths: Any, edit: Edit | None = None, **options: Any) -> list[Any]:
-    if edit is None:
-        return list(run(verb, paths, **options))
-    with run(verb, paths, edit=edit, errors="return", **options) as rows:
-        return list(rows)
 
 
 @each("processes", [False, True])
@@ -209,17 +203,6 @@ def test_declared_filters(tmp_path):
     ]
     assert run(apply, lake, edit=IN_PLACE).files == {"ok": 2, "skipped": 1}
     assert run(apply, lake, edit=Edit(dry_run=True)).files == {"skipped": 3}
-
-
-def test_advice_is_about_all_files(tmp_path):
-    lake = small_files(tmp_path / "lake", 3)
-    open_files = [path.open("rb") for path in sorted(lake.iterdir())]
-    report = sbbf_tool.advise(lake, jobs=1)
-    assert report.columns == sbbf_tool.advise(open_files).columns
-    assert run(sbbf_tool.Advise(), lake) == report
-    assert run(sbbf_tool.Advise(), iter([lake])) == report
-    for file in open_files:
-        file.close()
 
 
 @pytest.fixture

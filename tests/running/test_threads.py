@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from sbbf_tool.file.partitions import parse_predicate
-from sbbf_tool.running.threads import MOST_BYTES, MOST_OPEN, map_in_order
+from sbbf_tool.running.local import MOST_BYTES, MOST_OPEN, map_in_order
 from sbbf_tool.storage.places import TableFinder
 from sbbf_tool.storage.threads import waiting
 from support.tables import each

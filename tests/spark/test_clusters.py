@@ -17,7 +17,7 @@ from sbbf_tool import add_filters, check, inspect, verify
 from sbbf_tool.file.keys import read_keys
 from sbbf_tool.spark.shipping import ZIP_NAME, write_zip
 from spark.sql_program import assert_answers
-from support.clusters import CLUSTER, REPOSITORY, Run, connect_server, run_program
+from support.clusters import CLUSTER, REPOSITORY, Run, connect_server, run_program, settings_of_spark
 from support.lakes import digests, large_file, mixed, small_files
 from support.shown_keys import KEYS, assert_no_key
 
@@ -87,7 +87,7 @@ def test_a_connect_server_shows_no_key(tmp_path, fixtures, server):
     pytest.importorskip("cryptography")
     address, folder = server
     path = shutil.copy(fixtures / "encrypted" / "java-signed.parquet.encrypted", tmp_path / "signed.parquet")
-    done = run_sbbf("add-filter", path, "-c", "name", "--in-place", "--keys", KEYS, "--master", address)
+    done = run_sbbf("add-filter", path, "-c", "name", "--in-place", "--keys", KEYS, "--on", f"spark:{address}")
     assert done.returncode == 0, done.stderr[-3000:]
     assert [result.is_verified for result in verify(path, keys=read_keys(str(KEYS))).filters] == [True] * 3
     logs = [path for path in (folder / "events").rglob("*") if path.is_file() and not path.name.endswith(".crc")]
@@ -104,7 +104,8 @@ def test_executors_with_another_version(tmp_path):
     with ZipFile(source) as archive, ZipFile(other, "w") as changed:
         for name in archive.namelist():
             changed.writestr(name, archive.read(name) + (b'__version__ = "9.9"\n' if name == "sbbf_tool/__init__.py" else b""))
-    done = run_sbbf("add-filter", lake, "-c", "id", "--in-place", "--master", "local[1]", "--conf", f"spark.submit.pyFiles={other}")
+    settings = settings_of_spark(tmp_path, [f"spark.submit.pyFiles={other}"])
+    done = run_sbbf("add-filter", lake, "-c", "id", "--in-place", "--on", "spark:local[1]", *settings)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"sbbf: executors have sbbf-tool 9.9, and the driver has {version('sbbf-tool')}; ")
     assert done.stderr.count("\n") == 1
@@ -131,7 +132,7 @@ def test_a_cluster_writes_the_same_bytes_as_one_process(tmp_path):
 
 def test_an_unreachable_master(lake):
     """One line of ours, before Spark begins its retries."""
-    done = run_sbbf("inspect", lake, "--master", "spark://127.0.0.1:1")
+    done = run_sbbf("inspect", lake, "--on", "spark:spark://127.0.0.1:1")
     assert (done.returncode, done.stdout) == (2, "")
     assert "sbbf: spark://127.0.0.1:1: the server cannot be reached: " in done.stderr
     assert "Traceback" not in done.stderr

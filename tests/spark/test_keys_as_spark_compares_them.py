@@ -52,19 +52,6 @@ SESSIONS = [
 ]
 
 
-@pytest.fixture
-def set_conf(spark):
-    before = {}
-
-    def change(name, value):
-        before.setdefault(name, spark.conf.get(name))
-        spark.conf.set(name, value)
-
-    yield change
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 def frame_of(spark, prefix):
     """Return a frame with a row per number, and a column per type; null where a type has fewer values."""
     rows = []

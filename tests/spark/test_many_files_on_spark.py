@@ -73,7 +73,7 @@ def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkey
     monkeypatch.setattr(frame_type, "toLocalIterator", lose_the_last)
     with pytest.raises(SbbfError, match="Spark returned only"):
         list(run_verb(Inspect(), lake, on=Spark()))
-    code = run(["check", str(lake), "--quick", "--runner", "spark"])
+    code = run(["check", str(lake), "--quick", "--on", "spark"])
     printed = capsys.readouterr()
     assert code not in (0, 1)
     assert f"of {FILES} results" in printed.err

@@ -42,19 +42,6 @@ def lake(tmp_path):
     return folder
 
 
-@pytest.fixture
-def set_conf(spark):
-    before = {}
-
-    def change(name, value):
-        before.setdefault(name, spark.conf.get(name))
-        spark.conf.set(name, value)
-
-    yield change
-    for name, value in before.items():
-        spark.conf.set(name, value)
-
-
 @pytest.mark.heavy
 def test_settings_of_arrow_and_joins(spark, lake, set_conf):
     keys = spark.createDataFrame([(7,)], ["a`b"])

@@ -65,13 +65,13 @@ def test_the_pipeline_and_functions_of_sql(python, module):
 
 
 def test_a_command_with_a_master(python, tmp_path):
-    statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--master", "local[2]")
+    statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--on", "spark:local[2]")
     assert statuses == MIXED
 
 
 def test_a_command_with_a_connect_server(python, tmp_path):
     with connect_server(tmp_path) as address:
-        statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--master", address)
+        statuses = statuses_by_command(python, mixed(tmp_path / "lake"), "--on", f"spark:{address}")
     assert statuses == MIXED
 
 

@@ -39,7 +39,7 @@ def run_in(folder: Path, *command: str) -> None:
 
 
 def test_workers_of_a_command(lake):
-    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "inspect", ".", "--master", "local[1]")
+    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "inspect", ".", "--on", "spark:local[1]")
 
 
 def test_workers_of_the_data_source(lake, tmp_path):

@@ -30,7 +30,7 @@ def submit(folder: Path, job: str, *words: str) -> subprocess.CompletedProcess[s
 def test_the_job_of_the_page(tmp_path, fixtures):
     (line,) = re.findall(r"`(from sbbf_tool\.cli import main; .*)`", PAGE.read_text())
     for path, code, words in ((fixtures / "pyarrow-filters.parquet", 0, "filter"), (tmp_path / "missing.parquet", 3, "no such file")):
-        done = submit(tmp_path, line, "inspect", str(path), "--runner", "spark")
+        done = submit(tmp_path, line, "inspect", str(path), "--on", "spark")
         assert done.returncode == code, done.stderr[-3000:]
         assert words in done.stdout + done.stderr
         assert "TypeError" not in done.stderr

@@ -82,12 +82,12 @@ def test_the_command_takes_tables_of_the_catalog(tmp_path, spark, capsys):
     pq.write_table(pa.table({"id": [1]}), plain / "a.parquet")
     spark.sql(f"CREATE TABLE live USING parquet LOCATION '{folder}'")
     spark.sql(f"CREATE TABLE plain USING parquet LOCATION '{plain}'")
-    words = ["add-filter", "-c", "id", "--in-place", "--runner", "spark"]
+    words = ["add-filter", "-c", "id", "--in-place", "--on", "spark"]
     try:
-        assert run([*words, "--table", "live"]) == 0, capsys.readouterr().err
-        assert run([*words, "--table", "default.plain"]) == 0, capsys.readouterr().err
+        assert run([*words, "spark:live"]) == 0, capsys.readouterr().err
+        assert run([*words, "spark:default.plain"]) == 0, capsys.readouterr().err
         capsys.readouterr()
-        assert run([*words, "--table", "no_such"]) == 2
+        assert run([*words, "spark:no_such"]) == 2
         assert "sbbf: there is no table or view `no_such` in Spark's catalog" in capsys.readouterr().err
     finally:
         spark.sql("DROP TABLE live")
@@ -96,7 +96,7 @@ def test_the_command_takes_tables_of_the_catalog(tmp_path, spark, capsys):
     assert table.version() == 2
     (live_file,) = table.file_uris()
     assert len(inspect(live_file).filters) == len(inspect(plain / "a.parquet").filters) == 1
-    assert run(["inspect", "--table", "live"]) == 2
-    assert "--table names a table in Spark's catalog: give --master too" in capsys.readouterr().err
-    assert run(["inspect", "--table", "live", str(plain), "--runner", "spark"]) == 2
-    assert "give either --table or PATHs" in capsys.readouterr().err
+    assert run(["inspect", "spark:live"]) == 2
+    assert "spark:live is a table in Spark's catalog: give --on spark too" in capsys.readouterr().err
+    assert run(["inspect", "spark:live", str(plain), "--on", "spark"]) == 2
+    assert "give it as the only PATH" in capsys.readouterr().err

@@ -11,13 +11,12 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.cli.formats import Item, Run, choose_outputs
+from sbbf_tool.cli.formats import Item, View, choose_outputs
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage import whole
@@ -100,10 +99,9 @@ ROW = Row("a.parquet", OK, None, 0, 1.0)
 
 
 def save_report(path: Path, rows: int = 1) -> None:
-    view: Any = None
-    with replace(choose_outputs(None, str(path)), format="json").open(
-        Run(view, Row[AddReport], is_single=False, has_rows_of_files=True)
-    ) as sinks:
+    view = View[AddReport]()
+    view.row, view.is_single, view.has_rows_of_files = Row[AddReport], False, True
+    with replace(choose_outputs(None, str(path)), format="json").open(view) as sinks:
         for sink in sinks:
             for _ in range(rows):
                 sink.add(Item("add-filter", None, ROW))

@@ -161,7 +161,9 @@ def test_links_are_distinguished_from_files(lake):
     assert names(lake, "folder/*.parquet") == ["folder/c.parquet"]
     # One that a pattern meets is one that a listing meets.
     assert names(lake, "f*.parquet", links=True) == ["file.parquet@", "folder.parquet/c.parquet@"]
-    assert names(lake, "*/c.parquet", links=True) == ["folder.parquet/c.parquet@", "folder/c.parquet@"]
+    assert names(lake, "*/c.parquet", links=True) == ["folder/c.parquet@", "folder.parquet/c.parquet@"]
+    # One that a pattern meets with the folder that has it is one file.
+    assert names(lake, "**") == read
 
 
 @each("pattern", ["**/*.parquet", "**/**/*.parquet", "./**/*.parquet", "{0}/**/*.parquet", "**/[abz].parquet"])

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,37 @@ CLUSTER = "local-cluster[2,1,1024]"
 _SECONDS_TO_START, _SECONDS_TO_END = 120, 60
 
 
+def settings_of_spark(folder: Path, settings: Iterable[str]) -> list[str]:
+    """Write these settings into a configuration file; return the option that names it."""
+    lines = (
+        f"{json.dumps(name.removeprefix('spark.'))} = {json.dumps(value)}" for name, _, value in (each.partition("=") for each in settings)
+    )
+    path = folder / "spark.toml"
+    path.write_text("\n".join(("[spark]", *lines)))
+    return ["--config", str(path)]
+
+
 class Run:
     """A run as a context manager, which ends all its processes at exit."""
 
-    def __init__(self, lake: Path, scratch: Path, *arguments: str, master: str = CLUSTER, python_path: Path | None = None) -> None:
+    def __init__(
+        self,
+        lake: Path,
+        scratch: Path,
+        *arguments: str,
+        master: str = CLUSTER,
+        python_path: Path | None = None,
+        settings: Sequence[str] = (),
+    ) -> None:
         self.lake = lake
         settings = [
+            *settings,
             f"spark.local.dir={scratch / 'blocks'}",
             f"spark.sql.warehouse.dir={scratch / 'warehouse'}",
             "spark.task.maxFailures=20",
         ]
-        conf = [word for setting in settings for word in ("--conf", setting)]
-        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(lake), *arguments, "--in-place", "--master", master, *conf]
+        conf = settings_of_spark(scratch, settings)
+        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(lake), *arguments, "--in-place", "--on", f"spark:{master}", *conf]
         package = os.pathsep.join(str(path) for path in (python_path, REPOSITORY) if path is not None)
         self.log = scratch / "log"
         with self.log.open("wb") as log:

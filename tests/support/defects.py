@@ -410,6 +410,8 @@ class Defect:
     make: Callable[[Path], None]
     options: tuple[str, ...] = ()
     """Options of `sbbf check`: limits, and for files of other writers the rules to ignore."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Settings of `sbbf check` that are no options, as environment variables."""
 
 
 DEFECTS = {
@@ -428,7 +430,7 @@ DEFECTS = {
     "nan-forms-missing": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "efficiency", "--ignore", "zero-form-missing")),
     "unreadable-filter": Defect(unreadable_filter),
     "overlapping-filter": Defect(overlapping_filter),
-    "oversized-page": Defect(oversized_page, ("--ignore", "efficiency", "--max-page-bytes", "1GiB")),
+    "oversized-page": Defect(oversized_page, ("--ignore", "efficiency"), (("SBBF_CHECK_MAX_PAGE_BYTES", "1GiB"),)),
     "unknown-header": Defect(unknown_header),
     "draft-dialect": Defect(draft_dialect),
     "missing-length": Defect(missing_length),
@@ -449,12 +451,13 @@ DEFECTS = {
     "sorted-column": Defect(sorted_column),
     "unreferenced-bytes": Defect(unreferenced_bytes),
     "dictionary-encoded": Defect(_fixture("datafusion-one-column"), ("--engines", "spark")),
+    "unused-by-engines": Defect(_fixture("datafusion-one-column"), ("--engines", "polars")),
     "harmful-to-engine": Defect(_fixture("duckdb-types"), ("--engines", "cudf")),
     "missing-filter": Defect(_sound, ("--require", "seq", "--require", "id")),
     "deviating-filter": Defect(deviating_filter, ("--config", "sbbf-filters.toml")),
     "fpp-above-limit": Defect(_sound, ("--max-fpp", "0.001")),
-    "bytes-share-above-limit": Defect(_sound, ("--max-bytes-share", "0.1")),
-    "too-few-values": Defect(_sound, ("--min-ndv", "1000")),
-    "chunk-too-small": Defect(_sound, ("--min-chunk-bytes", "12KiB")),
+    "bytes-share-above-limit": Defect(_sound, settings=(("SBBF_CHECK_MAX_BYTES_SHARE", "0.1"),)),
+    "too-few-values": Defect(_sound, settings=(("SBBF_CHECK_MIN_NDV", "1000"),)),
+    "chunk-too-small": Defect(_sound, settings=(("SBBF_CHECK_MIN_CHUNK_BYTES", "12KiB"),)),
 }
 """Defects by the name of their rule."""

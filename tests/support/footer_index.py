@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet import chunk_index
+from sbbf_tool.parquet import footer_structs
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.footer_structs import FooterStructs
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, RowGroup
 from sbbf_tool.parquet.splice import set_filters, walk_to_chunks
 
-needs_walker = pytest.mark.skipif(not chunk_index.has_walker, reason="the extension _compact was not built")
+needs_walker = pytest.mark.skipif(not footer_structs.has_walker, reason="the extension _compact was not built")
 
 INTEGERS_AND_TEXT = (6, 8, 10, 11)
 """Numbers of Thrift's `TType`."""
@@ -31,16 +31,16 @@ TEXT = "file_path"
 
 @contextmanager
 def without_walker() -> Iterator[None]:
-    before, chunk_index.has_walker = chunk_index.has_walker, False
+    before, footer_structs.has_walker = footer_structs.has_walker, False
     try:
         yield
     finally:
-        chunk_index.has_walker = before
+        footer_structs.has_walker = before
 
 
 def assert_index_agrees(raw: bytes) -> bool:
     """Return whether the walker takes the footer. If it does, both ways must state the same; Footer must not depend on it in any case."""
-    index = chunk_index.index_chunks(raw)
+    index = footer_structs.index_chunks(raw)
     if index is not None:
         structs, expected = FooterStructs(raw), FooterStructs(raw, whole=True)
         assert repr(structs.metadata) == repr(expected.metadata)

@@ -37,7 +37,6 @@ _BEHIND_CHUNKS = "pyarrow 14 writes bytes after each column chunk that nothing r
 WRONG = {
     "tests/file/test_layout.py::test_a_copy_behind_the_pages_is_referenced_and_stays": _BEHIND_CHUNKS,
     "tests/verbs/test_inspect.py::test_a_long_footer_is_found_too": _BEHIND_CHUNKS,
-    "tests/verbs/test_inspect.py::test_in_a_file_as_it_was_written_every_byte_is_accounted_for": _BEHIND_CHUNKS,
     "tests/rules/test_rules.py::TestUnreferencedBytes": _BEHIND_CHUNKS,
     # The first error of these pages is in a program that writes a table, and not in the message of the test.
     "tests/test_docs.py::test_programs_run_and_settings_are_accepted[docs/how-to/iceberg.md": _ICEBERG,

@@ -80,8 +80,9 @@ def run_console(body: str, folder: Path) -> str:
     lines = []
     for line in body.splitlines():
         if line.startswith("$ "):
-            needs_shell = not line.startswith("$ sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--runner", line)
-            output = run_in_shell(line[2:], folder) if needs_shell else run_in_process(shlex.split(line[2:])[1:], folder)
+            command = line.removeprefix("$ ")
+            needs_shell = not command.startswith("sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--on spark", command)
+            output = run_in_shell(command, folder) if needs_shell else run_in_process(shlex.split(command)[1:], folder)[1]
             lines += [line, *output.rstrip("\n").splitlines()]
     return "".join(f"{line}\n" for line in lines)
 
@@ -91,17 +92,17 @@ def run_in_shell(command: str, folder: Path) -> str:
     return str(subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), **options).stdout)  # type: ignore[call-overload]
 
 
-def run_in_process(arguments: list[str], folder: Path) -> str:
-    """Run `sbbf` here, which saves the start of Python."""
+def run_in_process(arguments: list[str], folder: Path) -> tuple[int, str]:
+    """Run `sbbf` here, which saves the start of Python; return its exit code and what it prints."""
     from sbbf_tool.cli import run
 
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile("w+") as output, redirect_stdout(output), redirect_stderr(output):
         patch.chdir(folder)
         for name, value in environment().items():
             patch.setenv(name, value)
-        run(arguments)
+        code = run(arguments)
         output.seek(0)
-        return output.read()
+        return code, output.read()
 
 
 class Interpreter:
@@ -190,6 +191,5 @@ def run_settings(body: str, folder: Path) -> str:
     path = folder / "settings" / ("pyproject.toml" if "[tool.sbbf" in body else "sbbf.toml")
     path.parent.mkdir(exist_ok=True)
     path.write_text(body)
-    command = ["sbbf", "check", "fixtures/events.parquet", "--config", path]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
-    return "" if done.returncode in (0, 1) else done.stderr
+    code, output = run_in_process(["check", "fixtures/events.parquet", "--config", str(path)], folder)
+    return "" if code in (0, 1) else output

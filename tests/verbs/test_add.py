@@ -17,16 +17,6 @@ from support.samples import build_elsewhere, events, filter_at, footer_start, li
 from support.tables import each
 
 
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
-
-
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "out.parquet"
-
-
 def i64(value: int) -> bytes:
     return struct.pack("<q", value)
 
@@ -112,14 +102,6 @@ def test_column_chunks_that_have_their_filter_are_skipped(plain, out, tmp_path):
     assert listing(tmp_path) == before
     more = add_filters(out, ["id", "name"], in_place=True)
     assert ({row.column for row in more.filters}, len(more.filters), more.skipped) == ({"name"}, 3, 3)
-
-
-def test_with_nothing_to_add_the_output_is_an_exact_copy(plain, out, tmp_path):
-    add_filters(plain, ["id"], output=out)
-    copy = tmp_path / "copy.parquet"
-    report = add_filters(out, ["id"], output=copy)
-    assert (report.skipped, report.new_bytes) == (3, out.stat().st_size)
-    assert copy.read_bytes() == out.read_bytes()
 
 
 ZEROS = [struct.pack("<d", 0.0), struct.pack("<d", -0.0)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -63,22 +62,8 @@ class TestThreeStates:
         path.write_bytes(data)
         assert outcomes(check(path))["saturated"] == "not run"
 
-    def test_pages_that_cannot_be_decoded(self, fixtures: Path, tmp_path: Path):
-        path = Path(shutil.copy(fixtures / "spark-int96.parquet", tmp_path))
-        data = bytearray(path.read_bytes())
-        data[4:3000] = b"\xff" * 2996
-        path.write_bytes(data)
-        report = check(path)
-        assert outcomes(report)["false-negatives"] == "not run"
-        assert len(report.unreadable) == 8
-        assert outcomes(report)["saturated"] == "passed"
-
 
 class TestChoice:
-    def test_a_limit_that_is_given_applies_whatever_is_selected(self, lying: Path):
-        report = check(lying, Policy(required("id"), select=("encryption",)))
-        assert {finding.rule for finding in report.findings} == {"missing-filter"}
-
     @each(
         "choice, message",
         [
@@ -100,12 +85,6 @@ class TestChoice:
     def test_limits_that_nothing_keeps(self, limits):
         with pytest.raises(UsageError, match="must be above 0"):
             Limits(**limits)
-
-
-class TestFailure:
-    def test_findings_come_worst_first(self, lying: Path):
-        severities = [finding.severity for finding in check(lying).findings]
-        assert severities == sorted(severities, key=("error", "warning", "info").index)
 
 
 class TestRequired:

@@ -185,15 +185,6 @@ def test_a_million_answers_are_those_of_a_search_through_all_values(
     assert count >= 1_000_000
 
 
-@each("kind, first, second", [(pa.float64(), 1.0, float("nan")), (pa.bool_(), True, False), (pa.int32(), 1, None)])
-def test_a_value_in_one_row_group_alone(tmp_path: Path, kind: pa.DataType, first: object, second: object) -> None:
-    """Statistics cannot exclude these values from the other row group."""
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"x": pa.array([first, second] * 2 + [first] * 4, kind)}), path, row_group_size=4, write_statistics=False)
-    (hit,) = probe(path, "x", [second], confirm=True).hits
-    assert (hit.row_groups, hit.count) == ((0,), 2)
-
-
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of two writers, some with filters: ids that repeat, and statistics that exclude half of them."""
@@ -220,9 +211,9 @@ def test_names_rows_and_answers_are_those_of_duckdb(lake: Path, tmp_path: Path, 
     sql = f"select filename, file_row_number, user_id from {files} where user_id in (select column0 from {sought}) order by all"
     expected = duckdb.sql(sql).fetchall()
     command = ["probe", str(lake), "-c", "user_id", "--values-file", str(keys)]
-    assert main([*command, "--confirm", "--names"]) == 0
+    assert main([*command, "--confirm", "--format", "names"]) == 0
     assert capfdbinary.readouterr().out.decode().splitlines() == sorted({name for name, *_ in expected})
-    assert main([*command, "--names", "-0"]) == 0
+    assert main([*command, "--format", "names0"]) == 0
     names = capfdbinary.readouterr().out.decode().split("\0")
     assert {*names} >= {name for name, *_ in expected} | {""}
     out = tmp_path / "rows.parquet"
@@ -233,29 +224,17 @@ def test_names_rows_and_answers_are_those_of_duckdb(lake: Path, tmp_path: Path, 
     assert b"none of them" in capfdbinary.readouterr().out
 
 
-@each("options", [["--names", "--report", "r.json"], ["--names", "--format", "json"], ["--names", "--rows"], ["--null-separated"]])
-def test_options_that_contradict_names_are_refused(fixtures: Path, options: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["probe", str(fixtures / "events.parquet"), "user_id", "1", *options]) == 2
-    assert capfd.readouterr().err.count("\n") == 1
-
-
 def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     path = tmp_path / "a\nb.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
-    assert main(["probe", str(path), "x", "1", "--names"]) == 2
+    assert main(["probe", str(path), "x", "1", "--format", "names"]) == 2
     captured = capfdbinary.readouterr()
     assert (captured.out, b"line break" in captured.err) == (b"", True)
     pq.write_table(pa.table({"x": [1]}), tmp_path / "c.parquet")
-    assert main(["probe", str(tmp_path), "x", "1", "--names"]) == 2
+    assert main(["probe", str(tmp_path), "x", "1", "--format", "names"]) == 2
     assert capfdbinary.readouterr().out == bytes(tmp_path / "c.parquet") + b"\n"
-    assert main(["probe", str(path), "x", "1", "--names", "-0"]) == 0
+    assert main(["probe", str(path), "x", "1", "--format", "names0"]) == 0
     assert capfdbinary.readouterr().out == bytes(path) + b"\0"
-
-
-@each("option", ["--rows", "--format=json"])
-def test_names_are_the_whole_output(lake: Path, capfd: pytest.CaptureFixture[str], option: str) -> None:
-    assert main(["probe", str(lake), "user_id", "1", "--names", option]) == 2
-    assert "--names" in capfd.readouterr().err
 
 
 def test_explain_takes_a_condition(lake: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -284,7 +263,7 @@ def test_what_reading_does_not_show_is_said(tmp_path: Path, capfd: pytest.Captur
         assert "1 file may hold some of them, which reading does not show" in out
         assert main(["probe", str(path), column, value, "--rows"]) == 0
         assert "cannot say" in capfd.readouterr().out
-        assert main(["probe", str(tmp_path), column, value, "--confirm", "--names"]) == 0
+        assert main(["probe", str(tmp_path), column, value, "--confirm", "--format", "names"]) == 0
         captured = capfd.readouterr()
         assert (captured.out, "reading does not show" in captured.err) == (f"{path}\n", True)
         assert main(["probe", str(tmp_path), column, value, "--confirm"]) == 0

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool import UnreadableError, add_filters, probe
 from sbbf_tool.parquet.idl.ttypes import Encoding, FileMetaData, PageType, Type
 from support.corpus_edits import edit_footer
-from support.samples import listing, write_column, write_events
+from support.samples import write_column
 from support.tables import each
 from verbs.bad_files import assert_refused
-
-
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
 
 
 @each("num_values", [0, 99, 101, -100, 2**62])
@@ -45,20 +39,6 @@ def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type,
         lambda: add_filters(plain, ["name", "id"], in_place=True, dry_run=True),
     ):
         assert_refused(work, tmp_path, message=message, hint="damaged", place="column id, row group 1", error=UnreadableError)
-
-
-@each("size", [0, 1, -1])
-def test_a_chunk_that_claims_fewer_bytes_than_its_pages_have(plain, tmp_path, size):
-    def shrink(metadata: FileMetaData) -> None:
-        metadata.row_groups[1].columns[0].meta_data.total_compressed_size = size
-
-    edit_footer(plain, shrink)
-    before = listing(tmp_path)
-    with pytest.raises(UnreadableError) as caught:
-        add_filters(plain, ["id"], in_place=True)
-    assert caught.value.file == str(plain)
-    assert caught.value.place.startswith("column id, row group 1")
-    assert listing(tmp_path) == before
 
 
 def test_a_chunk_that_ends_between_two_pages(tmp_path):

@@ -364,7 +364,7 @@ class TestCommands:
         monkeypatch.delenv("SBBF_KEYS_FILE")
         monkeypatch.setenv("SBBF_KEYS", Path(keys_path).read_text())
         assert run(["add-filter", path, "-c", "name", "--rebuild", "all", "--in-place"]) == 0
-        assert run(["resize", path, "-c", "name", "--bytes", "64", "--in-place"]) == 0
+        assert run(["resize", path, "-c", "name", "--max-bytes", "64", "--in-place"]) == 0
         assert run(["remove-filter", path, "-c", "name", "--in-place"]) == 0
         assert run(["repair", path, "--in-place"]) == 0
         assert not any(secret in text for secret in SECRET.values() for text in capsys.readouterr())
@@ -388,35 +388,6 @@ class TestCommands:
 
 
 # The conformance files
-
-
-def conformance_keys(conformance: Path) -> dict[str, dict[str, object]]:
-    key_list = json.loads((conformance / "encrypted" / "keys.json").read_text())
-    keys = {
-        f"encrypted/{name}": {"footer_key": key["footer_key"], "columns": key["column_keys"]}
-        for name, key in key_list.items()
-        if key["footer_key"]
-    }
-    textual_keys = {"double_field": {"text": "1234567890123450"}, "float_field": {"text": "1234567890123451"}}
-    keys["parquet-testing/encrypt_columns_and_footer_bloom_filter.parquet.encrypted"] = {
-        "footer_key": {"text": "0123456789012345"},
-        "columns": textual_keys,
-    }
-    return keys
-
-
-def test_conformance_files(conformance, tmp_path):
-    for name, keys in conformance_keys(conformance).items():
-        path = conformance / name
-        report = verify(path, keys=keys)
-        assert report.filters, name
-        assert report.is_sound, name
-        assert all(result.is_verified for result in report.filters), name
-        columns = sorted({result.column for result in report.filters})
-        copy = tmp_path / path.name
-        remove_filters(path, output=copy, keys=keys)
-        add_filters(copy, columns, in_place=True, keys=keys)
-        assert len(verify(copy, keys=keys).filters) == len(report.filters), name
 
 
 @each("missing", ["names", "tags"])
@@ -475,6 +446,6 @@ class TestLockedColumns:
         for name in ("junit", "sarif", "github"):
             assert run(["check", str(path), "--keys", str(keys_path), "--format", name]) == 0
             assert "locked columns not checked: " in capsys.readouterr().out, name
-        for command in (["check"], ["repair", "--drop", "-n"]):
+        for command in (["check"], ["repair", "--rebuild", "none", "-n"]):
             assert run([*command, str(path), str(shutil.copy(path, tmp_path / "b.parquet")), "--keys", str(keys_path)]) == 0
             assert capsys.readouterr().out.endswith("; locked columns not checked in 2 files\n")

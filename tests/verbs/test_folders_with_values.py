@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, probe
-from sbbf_tool.cli import run
 from support.tables import each
 
 REASON = "the folder states {}, which readers may use in place of the stored values"
@@ -65,9 +64,3 @@ def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, fold
 def test_how_a_folder_states_a_value(tmp_path: Path, folder: str, words: str) -> None:
     path = write(tmp_path / folder / "a.parquet")
     assert answer_of(path, "day", 1) == ("cannot say", REASON.format(words))
-
-
-@each("command", ["probe", "explain"])
-def test_the_exit_code_of_a_lake(path: Path, command: str) -> None:
-    lake = str(path.parents[1])
-    assert [run([command, lake, "day", value, "--quiet"]) for value in ("1", "2", "4")] == [0, 0, 1]

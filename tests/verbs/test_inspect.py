@@ -12,15 +12,10 @@ from sbbf_tool import add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.storage.local import LocalSource
 from support.corpus_edits import edit_footer
-from support.samples import events, filter_at, footer_start, places, write_events
+from support.samples import events, filter_at, footer_start, places
 from support.tables import each
 
 LEAVES = ["id", "name", "score", "flag", "nothing", "tags.list.element", "point.x", "point.y"]
-
-
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
 
 
 @pytest.fixture
@@ -79,12 +74,6 @@ def without_lengths(metadata: FileMetaData) -> None:
 
 def unused(path: Path) -> list[tuple[int, int, str]]:
     return [(entry.offset, entry.length, entry.kind) for entry in inspect(path).unreferenced]
-
-
-@each("page_index", [False, True])
-def test_in_a_file_as_it_was_written_every_byte_is_accounted_for(tmp_path, page_index):
-    for at, options in enumerate(({}, {"bloom_filter_options": {"id": {"ndv": 100}}})):
-        assert unused(write_events(tmp_path / f"{at}.parquet", write_page_index=page_index, **options)) == []
 
 
 def test_files_of_other_writers_have_no_unused_bytes(fixtures):

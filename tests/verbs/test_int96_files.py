@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -86,18 +85,6 @@ def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callabl
     absent = [text_of(instant) for instant in ABSENT]
     answers = [answer.answer for value in probe(path, "at", absent, filters_only=True).values for answer in value.row_groups]
     assert answers.count("absent") > 0.9 * len(answers)
-
-
-@each("form", KNOWN_FORMS)
-def test_what_duckdb_finds_is_found(tmp_path: Path, form: Callable[[int], bytes]) -> None:
-    """DuckDB reads whole microseconds."""
-    path = write_int96(tmp_path / "a.parquet", row_groups(form))
-    add_filters(path, ["at"], in_place=True)
-    # The two ends of what 64 bits of nanoseconds can count are infinite, or out of range, to DuckDB.
-    for instant in (instant for instant in INSTANTS if not instant % 1000 and abs(instant) < 2**62):
-        ((count,),) = duckdb.execute(f"SELECT count(*) FROM '{path}' WHERE epoch_us(\"at\") = ?", [instant // 1000]).fetchall()
-        assert count >= 2
-        assert not probe(path, "at", [text_of(instant)]).is_absent
 
 
 def with_stored_forms_alone(path: Path) -> Path:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import SbbfError, UnreadableError, add_filters, check, explain, inspect, probe
+from sbbf_tool import SbbfError, add_filters, check, explain, inspect, probe
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
-from support.samples import ROWS, footer_start, places, write_events
+from support.samples import footer_start, places, write_events
 from support.tables import each
 from verbs.bad_files import ask_everything
 
@@ -136,19 +136,3 @@ def test_a_length_that_contradicts_the_header_causes_a_warning(filtered, length)
 
 
 # Pages that are not where the footer says
-
-
-@each("field", ["data_page_offset", "dictionary_page_offset"])
-@each("offset", [1, 2**31, 2**62, -1, -(2**63)])
-def test_reading_pages_outside_the_file_fails(filtered, field, offset):
-    def change(metadata: FileMetaData) -> None:
-        setattr(metadata.row_groups[1].columns[0].meta_data, field, offset)
-
-    edit_footer(filtered, change)
-    answers = ask_everything(filtered, "id", 7)
-    assert not any(isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "remove"))
-    if isinstance(answers["add"], SbbfError):
-        assert isinstance(answers["add"], UnreadableError)
-    else:
-        # A dictionary page says well enough where the chunk begins.
-        assert sum(row.values for row in answers["add"].filters if row.column == "id") == ROWS

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sbbf_tool
-from sbbf_tool import FilterSpec, Limits, Policy, advise, apply, check, repair
+from sbbf_tool import FilterSpec, Limits, Policy, RefusedError, add_filters, advise, apply, check, repair
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import ERROR, INFO, Finding
 from support.defects import DEFECTS
@@ -130,6 +131,36 @@ def test_check_accepts_what_is_declared(tmp_path: Path, fpp: float, ndv: int | N
     assert [finding.rule for finding in findings if finding.fix is not None] == []
     apply(path, policy, in_place=True)
     assert path.read_bytes() == old
+
+
+@each("seed", range(48), every=8)
+def test_the_fixes_of_one_report_do_not_contradict_each_other(tmp_path: Path, seed: int):
+    dice = random.Random(seed)
+    folder, path = tmp_path / "lake", tmp_path / "lake/0.parquet"
+    write_lake(folder, dice)
+    columns = [name for name in pq.read_schema(path).names if not name.endswith("bool")]
+    # Too large, too weak, with a single block, or only of some row groups.
+    for name in columns:
+        options = dice.choice(({"fpp": 1e-6}, {"ndv": 100_000}, {"ndv": 1}, {"fpp": 0.4}, None))
+        with suppress(RefusedError):  # of chunks without values
+            add_filters(path, name, in_place=True, force=True, **options) if options else None
+    chosen = tuple(dice.sample(columns, 2))
+    filters = dice.choice(((), (FilterSpec(chosen, dice.choice((0.2, 0.01, 1e-5))),), (FilterSpec(chosen, judge="existence"),)))
+    limits = Limits(
+        dice.choice((None, None, 0.3, 1e-4)),
+        None,
+        dice.choice((None, None, 50)),
+        dice.choice((None, None, 2000)),
+        filters,
+        dice.choice(ENGINES),
+    )
+    policy = Policy(limits)
+    findings = check(path, policy).findings
+    for fix in dict.fromkeys(finding.fix for finding in findings if finding.fix is not None):
+        with suppress(RefusedError):  # another fix has done it
+            carry_out(fix)
+    left = [(finding.rule, finding.column) for finding in check(path, policy).findings]
+    assert [each for each in findings if each.fix is not None and (each.rule, each.column) in left] == []
 
 
 NOT_FIXED = {"wrong-statistics", "oversized-page", "damaged-encrypted-filter"}

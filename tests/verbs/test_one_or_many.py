@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
-from sbbf_tool.arguments import as_iterable, as_names
+from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
@@ -67,17 +67,6 @@ def test_a_single_value_is_accepted_for_a_list(path, name):
     expected = comparable(call(path, iter(alone[:1])))
     for argument in alone:
         assert comparable(call(path, argument)) == expected
-
-
-@each("value", [5, 5.5, None, True, b"abc", bytearray(b"abc"), memoryview(b"abc"), "abc", Path("abc"), np.int64(5), np.array(5)])
-def test_single_values(value):
-    (item,) = as_iterable(value)
-    assert item is value
-
-
-@each("several", [[1, 2], (1, 2), {1: 0, 2: 0}, range(1, 3), np.array([1, 2]), iter([1, 2])])
-def test_lists_of_values(several):
-    assert list(as_iterable(several)) == [1, 2]
 
 
 @each("columns", [b"ab", 5, None, ["ab", None], [b"ab"]])

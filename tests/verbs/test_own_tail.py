@@ -14,13 +14,8 @@ from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from support.corpus_edits import edit_footer
-from support.samples import events, footer_start, places, write_events
+from support.samples import events, footer_start, places
 from support.tables import each
-
-
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
 
 
 def assert_sound(path: Path) -> None:

@@ -18,11 +18,6 @@ from verbs.bad_files import assert_refused
 
 
 @pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
-
-
-@pytest.fixture
 def filtered(plain):
     add_filters(plain, ["id"], in_place=True)
     return plain

@@ -8,13 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import RefusedError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
-from support.samples import events, filter_at, listing, places, write_events
+from support.samples import events, filter_at, listing, places
 from support.tables import each
-
-
-@pytest.fixture
-def plain(tmp_path):
-    return write_events(tmp_path / "events.parquet")
 
 
 @pytest.fixture

@@ -7,13 +7,10 @@ that sum up the findings of all files write the sums at the end.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import click
@@ -23,10 +20,10 @@ from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput, open_file
 from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import load
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.page import Page
-    from sbbf_tool.cli.undo import Undo
     from sbbf_tool.reports.rows import Row
     from sbbf_tool.running.table import Commits
 
@@ -37,38 +34,48 @@ FORMATS = (TABLE, "json", "csv", "markdown", "parquet")
 """The formats of every command that reports rows."""
 FINDING_FORMATS = (*FORMATS, "junit", "sarif", "github")
 """The formats of `sbbf check`."""
+NAMES = "names"
+ANSWER_FORMATS = (*FORMATS, NAMES, "names0")
+"""The formats of `sbbf probe`."""
 
 _SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
-_MODULES = {"json": "documents", "csv": "records", "parquet": "records", TABLE: "pages", "markdown": "pages"}
-"""The module of a format, if it is not named for the format."""
+_CLASSES = {
+    **dict.fromkeys((TABLE, "markdown"), "pages:PageOutput"),
+    **dict.fromkeys(("csv", "parquet"), "records:Records"),
+    **dict.fromkeys((NAMES, "names0"), "names:Names"),
+    "json": "documents:Lines",
+    "junit": "junit:Suites",
+    "sarif": "sarif:Sarif",
+    "github": "github:Annotations",
+}
 
 
+@dataclass(frozen=True)
 class Item:
     """One report on its way to the outputs: that of a file, or the only one of a command."""
 
-    def __init__(self, schema: str, report: Any, row: Row[Any] | None = None, document: dict[str, Any] | None = None) -> None:
-        self.schema = schema
-        self.report = report
-        self.row = row
-        if document is not None:
-            self.document = document
+    schema: str
+    report: Any
+    row: Row[Any] | None = None
+    shown: Any = None
+    """The report for people, with names relative to the root of a table."""
+    own_document: dict[str, Any] | None = None
 
-    @cached_property
     def document(self) -> dict[str, Any]:
-        """The JSON document: of the report, or of the error of a file without one."""
+        """Return the JSON document: of the report, or of the error of a file without one."""
+        if self.own_document is not None:
+            return self.own_document
         if self.report is not None or self.row is None:
             return render.document(self.schema, self.report)
         row = self.row
         return render.document("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
 
 
-class View(ABC, Generic[Report]):
+class View(Generic[Report]):
     """How one command shows its reports; each report is added once, and then shown on each page."""
 
     schema: str
     """Name of the schema of a report's JSON document: `inspect` stands for `sbbf.inspect`."""
-    command = ""
-    """Name of the command in the summary document, if it is not `schema`."""
     done = "done"
     """Word for files on which the command did its work."""
     skipped = "skipped"
@@ -79,25 +86,23 @@ class View(ABC, Generic[Report]):
     """Names, in the summary document, of the numbers that `add` counts in `total`."""
     not_undone = ""
     """Why no command undoes a change of this command, if none does."""
-    undo: Undo | None = None
+    undo: Any = None
     """Set if the command changes files in place."""
     commits: Commits | None = None
     """Set if the command changes a table."""
-    row: type | None = None
-    """Type of the rows of files, if it is not that of the work."""
-    failures = 0
-    """Number of files that failed or were refused, set before `show_end`."""
-    links = 0
-    """Number of links that were skipped, set before `show_end`."""
-    unfinished = 0
-    """Number of files that were left out although some reader may read them, set before `show_end`."""
-    left_out = 0
-    """Number of other files whose rows were not looked at, set before `show_end`."""
-    vanished = 0
-    """Number of files of earlier versions that are gone, set before `show_end`."""
+    row: Any = None
+    """The class of the reports or, for commands over files, of the rows of files; None for that of the work."""
+    is_single = True
+    """Whether the command was given one file, whose report is then the whole output."""
+    has_rows_of_files = False
+    """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
+    most_files: int | None = None
+    """The number of files about which a page has lines; None for all."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
+        self.outcomes: Counter[str] = Counter()
+        """Number of files by status, or by the reason of those that were not opened, set before `show_end`."""
 
     def add(self, report: Report, row: Row[Any]) -> int:
         """Count one more report, print to standard error what failed in it, and return its exit code."""
@@ -107,9 +112,9 @@ class View(ABC, Generic[Report]):
         """Return the report as this command counts and shows it."""
         return report
 
-    @abstractmethod
     def show(self, page: Page, report: Report) -> None:
         """Print the full report of the only file."""
+        self.show_line(page, report)
 
     def show_line(self, page: Page, report: Report) -> None:
         """Print the important part of one of several reports: a line, or nothing."""
@@ -117,6 +122,10 @@ class View(ABC, Generic[Report]):
     def show_end(self, page: Page, files: str) -> None:
         """Print the results of all reports together, and a last line that begins with `files`, the counts of files by status."""
         page.say(files)
+
+    def notes(self) -> Iterable[str]:
+        """Return what the names of files do not show."""
+        return ()
 
     def show_undo(self, page: Page) -> None:
         """Print the commits of a table, and how to undo the changes."""
@@ -132,26 +141,6 @@ class View(ABC, Generic[Report]):
     def answer(self, codes: set[int]) -> int:
         """Return the exit code of the command, given the exit codes of all files."""
         return max(codes, default=0)
-
-
-@dataclass(frozen=True)
-class Run:
-    """What an output needs to know before the first report."""
-
-    view: View[Any]
-    row: type
-    """The class of the reports or, for commands over files, of the rows of files."""
-    is_single: bool
-    """Whether the command was given one file, whose report is then the whole output."""
-    has_rows_of_files: bool = False
-    """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
-    most_files: int | None = None
-    """The number of files about which a page has lines; None for all."""
-
-    @property
-    def command(self) -> str:
-        """The command line's words for the command."""
-        return f"sbbf {self.view.command or self.view.schema}"
 
 
 class Output(Protocol):
@@ -176,28 +165,32 @@ class Outputs:
         return {self.format, *([] if self.report is None else [self.report_format])}
 
     @contextmanager
-    def open(self, run: Run) -> Iterator[list[Output]]:
+    def open(self, view: View[Any]) -> Iterator[list[Output]]:
         """Yield the outputs. The report file appears if the block ends without an error. Raises UsageError, RefusedError, WriteError."""
         with ExitStack() as stack:
             outputs: list[Output] = []
             if not terminal().quiet:
-                outputs.append(_output(self.format, run, StandardOutput()))
+                outputs.append(_output(self.format, view, StandardOutput()))
             if self.report is not None:
-                outputs.append(_output(self.report_format, run, stack.enter_context(open_file(self.report))))
+                outputs.append(_output(self.report_format, view, stack.enter_context(open_file(self.report))))
             yield outputs
 
-    def print(self, run: Run, schema: str, report: Any, document: dict[str, Any] | None = None) -> None:
+    def print(self, schema: str, report: Any, show: Callable[[Page, Any], None], document: dict[str, Any] | None = None) -> None:
         """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
-        item = Item(schema, report, document=document)
-        with self.open(run) as outputs:
+        view = View[Any]()
+        view.schema, view.row, view.show = schema, type(report), show  # type: ignore[assignment,method-assign]
+        item = Item(schema, report, shown=report, own_document=document)
+        with self.open(view) as outputs:
             for output in outputs:
                 output.add(item)
                 output.end(None, "")
 
 
-def _output(name: str, run: Run, target: OutputTarget) -> Output:
-    module = import_module(f"sbbf_tool.cli.formats.{_MODULES.get(name, name)}")
-    return cast(Output, module.open_output(name, run, target))
+TEXT = Outputs(TABLE, None, TABLE)
+
+
+def _output(name: str, view: View[Any], target: OutputTarget) -> Output:
+    return cast(Output, load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")(name, view, target))
 
 
 def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -225,7 +218,11 @@ def _ensure_no_input(report: str | None) -> None:
 
     is_new = not os.path.lexists(report)
     for name, value in click.get_current_context().params.items():
-        paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, str) and name != "report_path"]
+        paths = [
+            path.removeprefix("@")
+            for path in (value if isinstance(value, tuple) else (value,))
+            if isinstance(path, str) and name != "report_path"
+        ]
         if is_new:
             ensure_unlisted(report, paths, "report")
         for path in paths:

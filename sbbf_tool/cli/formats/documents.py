@@ -6,17 +6,12 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.render import LongList
 
 _PARTS_AT_ONCE = 1000
-
-
-def open_output(name: str, run: Run, target: OutputTarget) -> Lines:
-    """Open the output of this format."""
-    return Lines(target)
 
 
 def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
@@ -42,11 +37,11 @@ def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
 class Lines:
     """One document per line."""
 
-    def __init__(self, target: OutputTarget) -> None:
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
         self._target = target
 
     def add(self, item: Item) -> None:
-        self._write(item.document)
+        self._write(item.document())
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if summary is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import click
+
 from sbbf_tool.cli import findings
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import CheckReport
@@ -16,28 +18,23 @@ _MOST = {"error": 10, "warning": 10, "info": 9}
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def open_output(name: str, run: Run, target: OutputTarget) -> Annotations:
-    """Open the output of this format."""
-    return Annotations(target, run.command)
-
-
 class Annotations:
     """The first annotations of each kind, the errors first, and a line for the rest: GitHub shows ten of each kind per step."""
 
-    def __init__(self, target: OutputTarget, command: str) -> None:
-        self._target = target
-        self._command = command
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._target, self._command = target, click.get_current_context().command_path
         self._lines: dict[str, list[str]] = {command: [] for command in _MOST}
         self._rest: Counter[str] = Counter()
 
     def add(self, item: Item) -> None:
         report: CheckReport | None = item.report
-        for finding in report.findings if report is not None else ():
+        if report is None:
+            return
+        for finding in report.findings:
             self._annotate(finding.severity, finding.file, finding.rule, *findings.in_full([finding]))
-        for place in report.unreadable if report is not None else ():
-            self._annotate("error", item.document["file"], "unreadable", place)
-
-        if report is not None and report.locked_columns:
+        for place in report.unreadable:
+            self._annotate("error", report.file, "unreadable", place)
+        if report.locked_columns:
             self._annotate("warning", report.file, "locked columns", findings.describe_locked(report.locked_columns))
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:

@@ -9,24 +9,21 @@ from __future__ import annotations
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+import click
+
 from sbbf_tool.cli.findings import describe_locked, in_full
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.display import escape
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
 
-def open_output(name: str, run: Run, target: OutputTarget) -> Suites:
-    """Open the output of this format."""
-    return Suites(target, run.command)
-
-
 class Suites:
     """One document about all files."""
 
-    def __init__(self, target: OutputTarget, command: str) -> None:
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
         self._target = target
-        self._root = Element("testsuites", name=command)
+        self._root = Element("testsuites", name=click.get_current_context().command_path)
         self._has_suites = False
 
     def add(self, item: Item) -> None:

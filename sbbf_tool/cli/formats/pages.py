@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput
-from sbbf_tool.cli.page import MarkdownPage, NoPage, Page, TextPage
+from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.numbers import format_count
-
-
-def open_output(name: str, run: Run, target: OutputTarget) -> PageOutput:
-    """Open the output of this format."""
-    if name == "markdown":
-        return PageOutput(run, MarkdownPage(target.write))
-    return PageOutput(run, TextPage(None if isinstance(target, StandardOutput) else target.write))
-
 
 _MOST_CHANGED = 3
 """Of files that changed as was asked, a few are examples; errors and warnings are printed for more of them."""
@@ -24,22 +16,23 @@ _MOST_CHANGED = 3
 class PageOutput:
     """The reports as the command's view shows them."""
 
-    def __init__(self, run: Run, page: Page) -> None:
-        self._run = run
-        self._page = page
-        most = run.most_files if run.most_files is None or not run.has_rows_of_files else _MOST_CHANGED
-        self._most_files = None if run.view.lists_answers and not page.is_terminal else most
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._view = view
+        to_screen = isinstance(target, StandardOutput)
+        self._page = page = MarkdownPage(target.write) if name == "markdown" else Page(None if to_screen else target.write)
+        most = view.most_files if view.most_files is None or not view.has_rows_of_files else _MOST_CHANGED
+        self._most_files = None if view.lists_answers and not page.is_terminal else most
         self._files = self._more_files = 0
 
     def add(self, item: Item) -> None:
         if item.report is None:
             return
-        if self._run.is_single:
-            self._run.view.show(self._page, item.report)
+        if self._view.is_single:
+            self._view.show(self._page, item.shown)
             return
-        page = self._page if self._has_room() else NoPage()
+        page = self._page if self._has_room() else Page(len)  # which only counts its lines
         lines = page.lines
-        self._run.view.show_line(page, item.report)
+        self._view.show_line(page, item.shown)
         if page.lines > lines:
             self._files += 1
             self._more_files += page is not self._page
@@ -49,7 +42,7 @@ class PageOutput:
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if self._more_files:
-            self._page.say(f"and {format_count(self._more_files, 'more file')}; --each-file shows them")
-        if not self._run.is_single:
-            self._run.view.show_end(self._page, files)
-        self._run.view.show_undo(self._page)
+            self._page.say(f"and {format_count(self._more_files, 'more file')}; --all shows them")
+        if not self._view.is_single:
+            self._view.show_end(self._page, files)
+        self._view.show_undo(self._page)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import MARK, OutputTarget
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, has_command, to_json
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 _BATCH, _ROWS_PER_BATCH = 1000, 1 << 16
 
 
-def open_output(name: str, run: Run, target: OutputTarget) -> Records:
-    """Open the output of this format."""
-    schema = schema_of(run.row) if run.has_rows_of_files else _report_of(run.row).arrow_schema()
-    return Records(run, _Text(target, schema) if name == "csv" else _Binary(target, schema))
-
-
 def _report_of(row: type) -> type[Tabular]:
     """Return the class of the reports in rows of files, or of a report itself."""
     (report,) = get_args(row) or (row,)
@@ -37,10 +31,11 @@ def _report_of(row: type) -> type[Tabular]:
 class Records:
     """Rows in batches: of each report or, for commands that change files, one row per file."""
 
-    def __init__(self, run: Run, writer: _Text | _Binary) -> None:
-        self._row = run.row
-        self._is_of_files = run.has_rows_of_files
-        self._writer = writer
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._row = view.row
+        self._is_of_files = view.has_rows_of_files
+        schema = schema_of(view.row) if view.has_rows_of_files else _report_of(view.row).arrow_schema()
+        self._writer = _Text(target, schema) if name == "csv" else _Binary(target, schema)
         self._waiting: list[Item] = []
 
     def add(self, item: Item) -> None:

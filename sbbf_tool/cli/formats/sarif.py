@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import Any
 from urllib.parse import quote
 
 from sbbf_tool.cli.findings import describe_locked, in_full
-from sbbf_tool.cli.formats import Item, Run
+from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import OutputTarget
 from sbbf_tool.cli.output import encodable_json
 from sbbf_tool.cli.spelling import command_of
@@ -26,17 +25,12 @@ MOST_RESULTS = 25_000
 """What GitHub takes in one run. The mildest of more are left out, and counted."""
 
 
-def open_output(name: str, run: Run, target: OutputTarget) -> Sarif:
-    """Open the output of this format."""
-    return Sarif(target, rules_of(run.view.schema))
-
-
 class Sarif:
     """One document about all files."""
 
-    def __init__(self, target: OutputTarget, rules: Sequence[AnyRule]) -> None:
-        self._target, self._rules = target, rules
-        self._numbers = {rule.name: at for at, rule in enumerate(rules)}
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._target, self._rules = target, rules_of(view.schema)
+        self._numbers = {rule.name: at for at, rule in enumerate(self._rules)}
         self._results: list[dict[str, Any]] = []
         self._notifications: list[dict[str, Any]] = []
         self._left_out = 0

@@ -1,18 +1,124 @@
-"""A corpus in a folder: its manifest, and the rows of it that a run selects."""
+"""A corpus in a folder: its manifest, with every file, question and input for writers, and the rows of it that a run selects."""
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from sbbf_tool.display import to_json
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput, parse_manifest
 from sbbf_tool.storage.system_calls import reason_of
+
+NAME = "sbbf-conformance"
+VERSION = 1
+"""Version of the corpus. Files, questions and answers of a version never change."""
+FILE_NAME = "manifest.json"
+
+MAYBE, ABSENT, CANNOT_SAY = "maybe", "absent", "cannot say"
+"""Answers: the value may be stored; it is certainly not stored; the filters must not be used."""
+
+FORMAT, COMPARISON = "format", "comparison"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A value that is looked up in a column, and the answer of a reader that conforms."""
+
+    file: str
+    column: str
+    """Name of the leaf column; parts are joined by dots, and a part that contains a dot is in backticks."""
+    path: tuple[str, ...]
+    """Parts of the name as the schema has them."""
+    type: str
+    value: str
+    plain: str
+    """The plain bytes of the value in hexadecimal: what the hash takes."""
+    stored: bool
+    """Whether the column has the value, or one that equals it."""
+    answer: str
+    basis: str = FORMAT
+    """`format`; or `comparison` if the format leaves the answer open, but a stored value equals this one in SQL."""
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """A file of the corpus."""
+
+    file: str
+    format: str
+    """`parquet`, or `paimon` for the folder of a table."""
+    about: str
+    bytes: int
+    sha256: str
+    keys: str | None = None
+    """File with the keys of an encrypted file."""
+
+
+@dataclass(frozen=True)
+class WriterInput:
+    """A file without filters, to which a writer adds them."""
+
+    file: str
+    column: str
+    path: tuple[str, ...]
+    type: str
+    values: tuple[str, ...]
+    """Every value of the column."""
+    absent: tuple[str, ...]
+    """Plain bytes, in hexadecimal, of values that the column does not have."""
+    equal: tuple[str, ...] = ()
+    """Plain bytes of values that equal a stored one in SQL, such as the other zero."""
+
+
+@dataclass(frozen=True)
+class CorpusManifest:
+    files: tuple[FileRecord, ...]
+    questions: tuple[Expectation, ...]
+    inputs: tuple[WriterInput, ...]
+    version: int = VERSION
+
+    def build(self) -> bytes:
+        document = {"corpus": NAME, "version": self.version}
+        lists = {name: [asdict(item) for item in getattr(self, name)] for name in ("files", "questions", "inputs")}
+        return (to_json({**document, **lists}, indent=1) + "\n").encode()
+
+
+def parse_manifest(document: Any) -> CorpusManifest:
+    """Make a manifest from its JSON document. Raises UnreadableError if it is not one of this version."""
+    if not isinstance(document, Mapping) or document.get("corpus") != NAME:
+        raise UnreadableError("not the manifest of a conformance corpus")
+    if document.get("version") != VERSION:
+        raise UnreadableError(f"the corpus has version {document.get('version')!r}; this is the tool of version {VERSION}")
+    try:
+        return CorpusManifest(
+            tuple(_make(FileRecord, item) for item in document["files"]),
+            tuple(_make(Expectation, item) for item in document["questions"]),
+            tuple(_make(WriterInput, item) for item in document["inputs"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableError(f"the manifest lacks a field, or has one of another type ({error})") from error
+
+
+def _make(cls: type[Any], item: Mapping[str, Any]) -> Any:
+    """Make a row from its object, whose lists are of text."""
+    fields: dict[str, Any] = {name: tuple(_ensure_texts(value)) if isinstance(value, list) else value for name, value in item.items()}
+    for name, value in fields.items():
+        if name in ("file", "column", "value", "plain", "answer", "type", "format", "sha256") and not isinstance(value, str):
+            raise ValueError(f"{name} is not text")
+    return cls(**fields)
+
+
+def _ensure_texts(values: list[Any]) -> list[str]:
+    if any(not isinstance(value, str) for value in values):
+        raise ValueError("a list has an item that is not text")
+    return values
+
 
 _MOST_BYTES = 64 << 20
 
@@ -43,10 +149,7 @@ class Corpus:
             raise UnreadableError("not a JSON document", file=path) from error
         except SbbfError as error:
             raise error.at(file=path) from error.__cause__
-        for pattern in corpus.patterns:
-            names = (*corpus.files, *(row.file for row in corpus.manifest.inputs))
-            if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
-                raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")
+        ensure_matches(corpus.patterns, (*corpus.files, *(row.file for row in corpus.manifest.inputs)))
         return corpus
 
     @cached_property
@@ -59,10 +162,10 @@ class Corpus:
         if missing is not None:
             raise UnreadableError(f"the manifest has a question about {missing!r}, which it does not list", file=str(self.folder))
         questions = self.manifest.questions
-        return [each for each in questions if self._selects(each.file) and self.files[each.file].format == file_format]
+        return [each for each in questions if selects(self.patterns, each.file) and self.files[each.file].format == file_format]
 
     def inputs(self) -> list[WriterInput]:
-        return [row for row in self.manifest.inputs if self._selects(row.file)]
+        return [row for row in self.manifest.inputs if selects(self.patterns, row.file)]
 
     def path_of(self, name: str) -> str:
         """Return the path of a file. Raises UnreadableError for a name that leads out of the folder."""
@@ -71,5 +174,14 @@ class Corpus:
             raise UnreadableError(f"the manifest names {name!r}, which is not in the folder", file=str(self.folder))
         return str(path)
 
-    def _selects(self, name: str) -> bool:
-        return not self.patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
+
+def selects(patterns: Sequence[str], name: str) -> bool:
+    """Return whether patterns select a file; without any, every file is selected."""
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def ensure_matches(patterns: Sequence[str], names: Collection[str]) -> None:
+    """Raise UsageError if a pattern matches no file."""
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extension import load, named
-from sbbf_tool.extensions.conformance import encrypted_files, nested_files, sound_files, unusable_files
+from sbbf_tool.extensions.conformance import encrypted_files, sound_files, unusable_files
+from sbbf_tool.extensions.conformance.corpus import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput, ensure_matches, selects
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
-from sbbf_tool.extensions.conformance.manifest import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput
 from sbbf_tool.extensions.conformance.reports import MadeCorpus
 from sbbf_tool.storage.system_calls import reason_of
 
@@ -23,7 +22,7 @@ _ZEROS = bytes(_BLOCK)
 
 _MAKERS = (
     sound_files.make_types,
-    nested_files.make_nested,
+    sound_files.make_nested,
     sound_files.make_sizes,
     sound_files.make_headers,
     sound_files.make_places,
@@ -54,7 +53,7 @@ def write_corpus(folder: str, patterns: Sequence[str] = ()) -> MadeCorpus:
         if root.is_dir() and any(root.iterdir()) and not _has_corpus(root):
             raise RefusedError("the folder has files, but no corpus", file=folder, hint="name a new folder")
         root.mkdir(parents=True, exist_ok=True)
-        return _write(root, _FileSelection(patterns))
+        return _write(root, patterns)
     except OSError as error:
         raise WriteError(reason_of(error), file=str(error.filename or folder)) from error
 
@@ -65,19 +64,17 @@ def _has_corpus(root: Path) -> bool:
     return (root / FILE_NAME).is_file() or (path.is_file() and path.read_bytes() == encrypted_files.build_keys())
 
 
-def _write(root: Path, selection: _FileSelection) -> MadeCorpus:
+def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
     files: list[FileRecord] = []
     questions: list[Expectation] = []
     inputs: list[WriterInput] = []
     size = 0
-    if selection:
-        for name in _list_names(selection):
-            selection.takes(name)
-        selection.ensure_use()
+    if patterns:
+        ensure_matches(patterns, [*(file.name for file in _make_files(patterns)), *(row.file for row, _ in _make_inputs())])
     _write_file(root / encrypted_files.KEYS_FILE, encrypted_files.build_keys())
     (root / FILE_NAME).unlink(missing_ok=True)
-    for file in _make_files(selection):
-        if selection.takes(file.name):
+    for file in _make_files(patterns):
+        if selects(patterns, file.name):
             contents = dict(file.extra) if file.extra else {file.name: file.data}
             for name, data in contents.items():
                 _write_file(root / PurePosixPath(name), data)
@@ -85,7 +82,7 @@ def _write(root: Path, selection: _FileSelection) -> MadeCorpus:
             questions += file.questions
             size += files[-1].bytes
     for row, data in _make_inputs():
-        if selection.takes(row.file):
+        if selects(patterns, row.file):
             _write_file(root / PurePosixPath(row.file), data)
             inputs.append(row)
             size += len(data)
@@ -103,37 +100,11 @@ def _write(root: Path, selection: _FileSelection) -> MadeCorpus:
     )
 
 
-def _make_files(selection: _FileSelection) -> Iterator[CorpusFile]:
+def _make_files(patterns: Sequence[str]) -> Iterator[CorpusFile]:
     for maker in (*_MAKERS, *map(load, named("corpus").values())):
         yield from maker()
-    if selection.takes(sound_files.LARGE):
+    if selects(patterns, sound_files.LARGE):
         yield sound_files.make_large()
-
-
-def _list_names(selection: _FileSelection) -> Iterator[str]:
-    yield from (file.name for file in _make_files(selection))
-    yield from (row.file for row, _ in _make_inputs())
-
-
-class _FileSelection:
-    """Patterns of names of files; without any, every file is selected."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self._matches = dict.fromkeys(patterns, 0)
-
-    def __bool__(self) -> bool:
-        return bool(self._matches)
-
-    def takes(self, name: str) -> bool:
-        for pattern in self._matches:
-            self._matches[pattern] += fnmatchcase(name, pattern)
-        return not self._matches or any(fnmatchcase(name, pattern) for pattern in self._matches)
-
-    def ensure_use(self) -> None:
-        """Raise UsageError if a pattern matches no file."""
-        for pattern, count in self._matches.items():
-            if not count:
-                raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")
 
 
 def _describe(file: CorpusFile, contents: Mapping[str, bytes]) -> FileRecord:

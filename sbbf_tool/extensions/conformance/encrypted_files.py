@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from sbbf_tool.display import to_json
 from sbbf_tool.encryption.modules import NONCE_BYTES, TAG_BYTES, FileAad, Key, Module, ensure_cryptography
+from sbbf_tool.extensions.conformance.corpus import CANNOT_SAY
 from sbbf_tool.extensions.conformance.corpus_file import CorpusFile, FileMaker, make_file
 from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME
-from sbbf_tool.extensions.conformance.manifest import CANNOT_SAY
 from sbbf_tool.extensions.conformance.parquet_writer import ChunkKey, Encrypter, StoredBytes
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, build_tail

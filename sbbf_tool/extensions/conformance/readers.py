@@ -21,12 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.extensions.conformance.corpus import Corpus
-from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, Expectation
+from sbbf_tool.extensions.conformance.corpus import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, Corpus, Expectation
 from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
 from sbbf_tool.extensions.conformance.reports import CANNOT_SAY as CANNOT_SAY_VERDICT
-from sbbf_tool.extensions.conformance.reports import CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport
-from sbbf_tool.extensions.conformance.verdicts import Judgement, build_report
+from sbbf_tool.extensions.conformance.reports import CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport, Judgement, build_report
 
 _EXIT_CODES = {0: MAYBE, 1: ABSENT, 3: CANNOT_SAY}
 _LINES = {MAYBE, ABSENT, CANNOT_SAY}

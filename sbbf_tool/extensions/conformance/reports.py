@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from sbbf_tool.display import redact_text
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 
@@ -37,7 +40,7 @@ class ConformanceResult:
 
     file: str
     type: str
-    """Type of the column; of several columns, that of the first."""
+    """Type of the column; of several columns, that of the first. Then a count for each of `VERDICTS`."""
     correct: int
     """The answer is the one that the format requires, or was not made from the filter but agrees with what is stored."""
     unused: int
@@ -93,3 +96,40 @@ class ConformanceReport(Tabular):
     def _summary(self) -> str:
         counts = ", ".join(f"{count:,} {verdict}" for verdict in VERDICTS if (count := self.count(verdict)))
         return f"{self.kind}: {counts or 'no answers'}"
+
+
+class Judgement(NamedTuple):
+    """The verdict on one answer of a reader, or on one file of a writer."""
+
+    file: str
+    type: str
+    column: str
+    value: str | None
+    verdict: str
+    expected: str
+    message: str
+
+
+def build_report(kind: str, command: str, version: int, judgements: Sequence[Judgement], *, exact: bool, calls: int) -> ConformanceReport:
+    """Add up the verdicts; list those that are noted, wrong or failed."""
+    counts: dict[str, Counter[str]] = {}
+    types: dict[str, str] = {}
+    for judgement in judgements:
+        counts.setdefault(judgement.file, Counter())[judgement.verdict] += 1
+        types.setdefault(judgement.file, judgement.type)
+    verdicts = {judgement.verdict for judgement in judgements}
+    refused = {WRONG, FAILED, *((NOTED, UNUSED, CANNOT_SAY) if exact else ())}
+    return ConformanceReport(
+        kind=kind,
+        command=redact_text(command),
+        corpus_version=version,
+        passed=not verdicts & refused,
+        exact=exact,
+        calls=calls,
+        results=tuple(ConformanceResult(file, types[file], *map(count.__getitem__, VERDICTS)) for file, count in counts.items()),
+        problems=tuple(
+            ConformanceProblem(each.file, each.column, each.value, each.verdict, each.expected, redact_text(each.message))
+            for each in judgements
+            if each.verdict in (NOTED, WRONG, FAILED) or each.verdict in refused
+        ),
+    )

@@ -15,11 +15,19 @@ from pathlib import Path
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.errors import SbbfError, UsageError
-from sbbf_tool.extensions.conformance.corpus import Corpus
-from sbbf_tool.extensions.conformance.manifest import WriterInput
+from sbbf_tool.extensions.conformance.corpus import Corpus, WriterInput
 from sbbf_tool.extensions.conformance.programs import CommandLine
-from sbbf_tool.extensions.conformance.reports import CANNOT_SAY, CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport
-from sbbf_tool.extensions.conformance.verdicts import Judgement, build_report
+from sbbf_tool.extensions.conformance.reports import (
+    CANNOT_SAY,
+    CORRECT,
+    FAILED,
+    NOTED,
+    UNUSED,
+    WRONG,
+    ConformanceReport,
+    Judgement,
+    build_report,
+)
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import format_plain, parse

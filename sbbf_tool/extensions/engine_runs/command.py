@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.files import Files
-from sbbf_tool.cli.formats import Outputs, Run, View
+from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
@@ -49,14 +49,13 @@ def make_options() -> list[click.Option]:
         "row groups, bytes and time of both: duckdb, datafusion, spark, clickhouse, polars, pyarrow, or all that are installed (repeat "
         "for more). Exit code 1: filters change the result of an engine; 3: an engine fails."
     )
-    of_limit = "Time for each run of an engine (with --run)."
+    of_limit = "Time for each run of an engine (with --run).  [default: 300]"
     return [
         click.Option(["--run"], multiple=True, metavar="NAMES", expose_value=False, callback=choose, help=of_names),
-        click.Option(
+        PureSetting(
             ["--timeout"],
             type=float,
             default=300.0,
-            show_default=True,
             metavar="SECONDS",
             expose_value=False,
             callback=limit,
@@ -65,9 +64,8 @@ def make_options() -> list[click.Option]:
     ]
 
 
-def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | None, outputs: Outputs) -> int:
+def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | None) -> int:
     """Run the query in these engines, print the report, and return its exit code."""
-    from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport
     from sbbf_tool.extensions.engine_runs.run import run_on_selection
 
     if click.get_current_context().get_parameter_source("engines") is ParameterSource.COMMANDLINE:
@@ -75,12 +73,12 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
     if files.keys is not None:
         raise click.UsageError("query engines are run without keys: --run and --keys exclude each other")
     if files.spark is not None:
-        raise click.UsageError("--run runs engines on this machine, and --runner spark does not apply to it")
+        raise click.UsageError("--run runs engines on this machine, and --on spark does not apply to it")
     engines = [name.strip() for text in names for name in text.split(",") if name.strip()]
     with show_progress("running query engines"):
         seconds = click.get_current_context().meta[_LIMIT]
         report = run_on_selection(files.selection, tuple(files.names), column, value, engines, seconds=seconds)
-    outputs.print(Run(_RunsView(), EngineRunsReport, is_single=True), "explain-run", report)
+    files.outputs.print("explain-run", report, _show_report)
     for run in report.engines:
         _say_problem(run)
     rows = {run.name: run.without_filters.rows for run in report.engines if run.without_filters is not None}
@@ -94,7 +92,7 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
 def _say_problem(run: EngineRun) -> None:
     """Print to standard error what is wrong with a run: filters that change the result, an engine that fails or is not installed."""
     if run.outcome == "rows differ":
-        hint = f"run sbbf verify, and sbbf engines --engine {run.engine}"
+        hint = f"run sbbf verify, and sbbf engines {run.engine}"
         complain(f"sbbf: {run.name} {run.version}: WRONG RESULT with filters: {run.reason}; {hint}")
     elif run.outcome == "fails with filters":
         complain(f"sbbf: {run.name} {run.version}: FAILS with filters, and succeeds without them: {run.reason}")
@@ -104,27 +102,23 @@ def _say_problem(run: EngineRun) -> None:
         complain(f"sbbf: {run.name} is not installed; to install it: {run.install}", kind="note")
 
 
-class _RunsView(View["EngineRunsReport"]):
-    schema = "explain-run"
-    command = "explain"
-
-    def show(self, page: Page, report: EngineRunsReport) -> None:
-        kind = "" if report.table_format is None else f", {report.table_format} table"
-        size = f"{format_count(report.files, 'file')}, {format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
-        page.say(f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}")
-        excluded = format_count(report.excluded_by_filters, "row group")
-        excludes = "it excludes" if report.filters == 1 else "they exclude"
-        page.say(f"{format_count(report.filters, 'filter')}; {excludes} {excluded} that min and max and dictionaries leave")
-        if report.note is not None:
-            page.say(f"note: {report.note}")
-        rows = []
-        for run in report.engines:
-            for kind, measurement in (("without", run.without_filters), ("with", run.with_filters)):
-                if measurement is not None:
-                    rows.append((f"{run.name} {run.version}", kind, *_cells(measurement)))
-        page.table(_COLUMNS, rows)
-        for run in report.engines:
-            page.say(f"{run.name}: {conclude(run)}")
+def _show_report(page: Page, report: EngineRunsReport) -> None:
+    kind = "" if report.table_format is None else f", {report.table_format} table"
+    size = f"{format_count(report.files, 'file')}, {format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
+    page.say(f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}")
+    excluded = format_count(report.excluded_by_filters, "row group")
+    excludes = "it excludes" if report.filters == 1 else "they exclude"
+    page.say(f"{format_count(report.filters, 'filter')}; {excludes} {excluded} that min and max and dictionaries leave")
+    if report.note is not None:
+        page.say(f"note: {report.note}")
+    rows = []
+    for run in report.engines:
+        for kind, measurement in (("without", run.without_filters), ("with", run.with_filters)):
+            if measurement is not None:
+                rows.append((f"{run.name} {run.version}", kind, *_cells(measurement)))
+    page.table(_COLUMNS, rows)
+    for run in report.engines:
+        page.say(f"{run.name}: {conclude(run)}")
 
 
 def _cells(measurement: Measurement) -> tuple[object, ...]:

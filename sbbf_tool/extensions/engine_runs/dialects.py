@@ -137,6 +137,11 @@ def hex_of(text: str, *, is_uuid: bool = False) -> str:
 _UUID_CHARACTERS = 36
 
 
+def escape_glob(path: str) -> str:
+    """Write a path for an engine that takes globs."""
+    return "".join(f"\\{letter}" if letter in "*?{}[]\\" else letter for letter in path)
+
+
 def parse_texts(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
     """Parse texts as values of an Arrow type."""
     import numpy as np

@@ -16,8 +16,21 @@ import numpy as np
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.data_types import MAX_LENGTH, DataType
-from sbbf_tool.extensions.paimon.fast_hash import HashForm, Keys, Longs, double_keys, float_keys, hash_keys, key_of, timestamp_keys
-from sbbf_tool.extensions.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
+from sbbf_tool.extensions.paimon.fast_hash import (
+    ColumnHashes,
+    ColumnTypes,
+    HashBatch,
+    HashForm,
+    Keys,
+    Longs,
+    contradiction,
+    double_keys,
+    float_keys,
+    hash_keys,
+    key_of,
+    resolve_type,
+    timestamp_keys,
+)
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
 

@@ -15,8 +15,20 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import Schema, fields_of, kind_of, logical_of, without_null
 from sbbf_tool.extensions.paimon.data_types import MAX_LENGTH, DataType
-from sbbf_tool.extensions.paimon.fast_hash import HashForm, Keys, double_keys, float_keys, hash_keys, key_of, timestamp_keys
-from sbbf_tool.extensions.paimon.hash_batch import ColumnHashes, ColumnTypes, HashBatch, contradiction, resolve_type
+from sbbf_tool.extensions.paimon.fast_hash import (
+    ColumnHashes,
+    ColumnTypes,
+    HashBatch,
+    HashForm,
+    Keys,
+    contradiction,
+    double_keys,
+    float_keys,
+    hash_keys,
+    key_of,
+    resolve_type,
+    timestamp_keys,
+)
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
 
 _BATCH_ROWS = 1 << 14

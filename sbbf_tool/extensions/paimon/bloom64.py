@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
-from sbbf_tool.extensions.paimon.bloom64_spec import to_int32
+from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing, to_int32
 from sbbf_tool.extensions.paimon.fast_hash import Hashes
 
 KIND = "bloom-filter"

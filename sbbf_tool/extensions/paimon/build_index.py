@@ -9,17 +9,16 @@ import numpy as np
 
 from sbbf_tool.errors import ErrorPlace, SbbfError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.extensions.paimon.column_hashes import read_columns
+from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, deduplicate
 from sbbf_tool.extensions.paimon.files import FileIO, read_file
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import BuiltColumn
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, table_around
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_table_around
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.file.page_limit import MaxPageBytes
-from sbbf_tool.storage import places
 
 _MERGE_AT = 1 << 20
 
@@ -31,11 +30,6 @@ class BuiltIndex:
     columns: tuple[BuiltColumn, ...]
     container: bytes
     """The bytes to write to a file beside the data file, or to its manifest entry."""
-
-
-def find_table_around(files: FileIO, path: str) -> tuple[PaimonTable, IndexedFile] | None:
-    """Find the table as `table_around` does. The path may be relative; an address such as `file:/lake/...` is absolute."""
-    return table_around(files, path if ":" in path else places.absolute(path))
 
 
 def build(
@@ -64,7 +58,7 @@ def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_pa
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
     if not requests_by_column or len(requests_by_column) < len(requests):
         raise UsageError("a column is named twice" if requests_by_column else "there is no column to index")
-    source = read_columns(data, name, {indexed: request.type for indexed, request in requests_by_column.items()}, max_page_bytes)
+    source = hash_columns(data, name, {indexed: request.type for indexed, request in requests_by_column.items()}, max_page_bytes)
     hashes_by_column = {indexed: DistinctHashes() for indexed in requests_by_column}
     for batch in source.batches:
         for indexed, part in batch.items():

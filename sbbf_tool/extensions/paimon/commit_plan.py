@@ -22,11 +22,19 @@ from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import MAGIC, WRITABLE_CODECS, AvroHeader, build_file, parse_header
 from sbbf_tool.extensions.avro.schema import fields_of, kind_of, without_null
 from sbbf_tool.extensions.paimon.files import parse_file
-from sbbf_tool.extensions.paimon.manifest import ADD, DELETE, Identity, ManifestEntry, parse_manifest, parse_manifest_list
-from sbbf_tool.extensions.paimon.manifest_stats import KNOWN_LIST_FIELDS, Entries, build_list_record
-from sbbf_tool.extensions.paimon.snapshot import KNOWN_FIELDS, PaimonSnapshot, build_snapshot
+from sbbf_tool.extensions.paimon.manifest import (
+    ADD,
+    DELETE,
+    KNOWN_LIST_FIELDS,
+    Entries,
+    Identity,
+    ManifestEntry,
+    build_list_record,
+    parse_manifest,
+    parse_manifest_list,
+)
 from sbbf_tool.extensions.paimon.table import PaimonTable
-from sbbf_tool.extensions.paimon.table_schema import TableSchema
+from sbbf_tool.extensions.paimon.table_schema import KNOWN_FIELDS, PaimonSnapshot, TableSchema, build_snapshot
 from sbbf_tool.records import optional
 
 KNOWN_ENTRY_FIELDS = frozenset(("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"))

@@ -13,12 +13,12 @@ from sbbf_tool.bloom import spec
 from sbbf_tool.display import to_json
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
 from sbbf_tool.extensions.avro.schema import parse_schema
+from sbbf_tool.extensions.conformance.corpus import ABSENT, CANNOT_SAY, MAYBE, Expectation
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.extensions.conformance.kinds import BY_NAME, Kind
-from sbbf_tool.extensions.conformance.manifest import ABSENT, CANNOT_SAY, MAYBE, Expectation
 from sbbf_tool.extensions.paimon import bloom64_spec
 from sbbf_tool.extensions.paimon.bloom64 import KIND
-from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
+from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
 
 _COLUMN = "v"

@@ -11,17 +11,15 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon import rules
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, parse_bloom64
-from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
+from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import key_of
-from sbbf_tool.extensions.paimon.file_index import NONE, FileIndex, find_index
 from sbbf_tool.extensions.paimon.files import list_names
 from sbbf_tool.extensions.paimon.index_container import Container, IndexEntry
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, why_unused
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
-from sbbf_tool.extensions.paimon.reading_rules import why_unused
 from sbbf_tool.extensions.paimon.reports import BloomFigures, IndexFigures, InspectedFile
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
+from sbbf_tool.extensions.paimon.table import NONE, FileIndex, IndexedFile, PaimonTable, find_index
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, indexed_type, parse_indexed_column
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import Evidence, Finding

@@ -6,7 +6,7 @@ Everything is big-endian.
     i32  version 1
     i32  head length: where the body begins, counted from byte 0
     i32  number of columns, then for each
-           utf  name                     a map's entry is called `column[key]`
+           utf  name                     as Java's writeUTF; a map's entry is called `column[key]`
            i32  number of indexes, then for each
                   utf  kind              bloom-filter, bitmap, bsi, range-bitmap, ...
                   i32  start             counted from byte 0; -1 for an EMPTY index, which has no values
@@ -27,7 +27,44 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.modified_utf8 import build_utf, parse_utf
+
+MAX_BYTES = 0xFFFF
+
+
+def build_utf(text: str) -> bytes:
+    """Build a name in Java's modified UTF-8, preceded by its number of bytes. Raises UsageError for more than 65,535 bytes.
+
+    NUL takes two bytes (c0 80), and a character above U+FFFF is two surrogates of three bytes each.
+    """
+    if max(text, default="") > "\uffff":
+        units = struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass"))
+        text = "".join(chr(unit) for (unit,) in units)
+    encoded = text.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
+    if len(encoded) > MAX_BYTES:
+        raise UsageError(f"the name has {len(encoded)} bytes; the limit is {MAX_BYTES}")
+    return struct.pack(">H", len(encoded)) + encoded
+
+
+def parse_utf(data: bytes, start: int, end: int) -> tuple[str, int]:
+    """Parse the name at `start`; return it and the offset after it. Reads no byte at or after `end`.
+
+    Raises UnreadableError when it extends past `end`, or when `build_utf` would not build the same bytes (so that names round-trip).
+    """
+    if start + 2 > end:
+        raise UnreadableError("the length of a name is truncated", place=f"offset {start}")
+    stop = start + 2 + int.from_bytes(data[start : start + 2], "big")
+    if stop > end:
+        raise UnreadableError("a name is truncated", place=f"offset {start}")
+    encoded = data[start + 2 : stop]
+    try:
+        text = encoded.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+        text = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    except UnicodeDecodeError:
+        raise UnreadableError("a name is not valid modified UTF-8", place=f"offset {start}") from None
+    if build_utf(text) != data[start:stop]:
+        raise UnreadableError("a name is not valid modified UTF-8", place=f"offset {start}")
+    return text, stop
+
 
 MAGIC = 1493475289347502
 VERSION = 1

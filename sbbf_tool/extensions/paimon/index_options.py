@@ -6,20 +6,21 @@
     file-index.in-manifest-threshold          largest container that is stored in the manifest (default: 500 B)
 
 The options of a map apply to all its keys; options of a key override them. An option for a column whose name has a dot is ignored, as in
-Paimon.
+Paimon. Commands and functions request filters in the same terms, as text or as an `IndexRequest`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extensions.paimon.bloom64_sizing import DEFAULT_FPP, DEFAULT_ITEMS
-from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.table_schema import parse_indexed_column
+from sbbf_tool.arguments import as_iterable
+from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extensions.paimon.bloom64_spec import DEFAULT_FPP, DEFAULT_ITEMS
+from sbbf_tool.extensions.paimon.data_types import INTEGER_BITS, DataType, parse_type_text
+from sbbf_tool.extensions.paimon.table_schema import TableSchema, parse_indexed_column
 
 DEFAULT_THRESHOLD = 500
 """In bytes; Paimon's default is the MemorySize "500 B"."""
@@ -91,3 +92,84 @@ def parse_boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
     """Return the value of an option that is `true` or `false`, ignoring case."""
     text = options.get(name)
     return default if text is None else text.strip().lower() == "true"
+
+
+_SPELLING = re.compile(r"(?P<column>.+?):(?P<options>\w+=.*)", re.DOTALL)
+_OPTIONS = ("items", "fpp", "type")
+_SMALLEST_FPP = 1e-30
+"""This rate needs 100 hash functions; Paimon's reader cannot use a filter with 128 or more."""
+
+
+def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -> list[IndexRequest]:
+    """Return a list of requests, parsing strings; a single request needs no list. Raises UsageError for invalid options."""
+    return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
+
+
+def parse_request(text: str) -> IndexRequest:
+    """Parse a request such as `COLUMN:items=100000,fpp=0.01` or `at:type=TIMESTAMP(3)`. Raises UsageError for invalid options.
+
+    A name that ends with `]` has no options, whatever is in the brackets.
+    """
+    match = None if text.endswith("]") else _SPELLING.fullmatch(text)
+    if match is None:
+        return IndexRequest(text)
+    column, options = match["column"], {}
+    for option in match["options"].split(","):
+        name, _, value = option.partition("=")
+        if name not in _OPTIONS or name in options:
+            hint = f"the options are {', '.join(_OPTIONS)}, each once"
+            raise UsageError(f"{name!r:.20} is not an option, or is repeated", place=f"column {column}", hint=hint)
+        options[name] = value
+    return IndexRequest(
+        column,
+        _parse_items(column, options["items"]) if "items" in options else None,
+        _parse_fpp(column, options["fpp"]) if "fpp" in options else DEFAULT_FPP,
+        _parse_type(column, options["type"]) if "type" in options else None,
+    )
+
+
+def _parse_items(column: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
+        raise UsageError(f"items must be an integer of at least 1, not {text:.40}", place=f"column {column}")
+    return int(text)
+
+
+def _parse_fpp(column: str, text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not _SMALLEST_FPP <= rate < 1:
+        raise UsageError(f"fpp must be at least {_SMALLEST_FPP:g} and below 1, not {text:.40}", place=f"column {column}")
+    return rate
+
+
+def _parse_type(column: str, text: str) -> DataType:
+    try:
+        return parse_type_text(text)
+    except UnreadableError as error:
+        raise UsageError(f"type={text:.40}: {error.message}", place=f"column {column}") from None
+
+
+def why_unused(schema: TableSchema) -> str | None:
+    """Return why Paimon's planner (AppendOnlyFileStoreScan, KeyValueFileStore) does not use the table's file indexes; None when it does."""
+    if not parse_boolean(schema.options, "file-index.read.enabled", default=True):
+        return "file-index.read.enabled is false"
+    if schema.primary_keys and not parse_boolean(schema.options, "deletion-vectors.enabled", default=False):
+        return "the table has a primary key and no deletion vectors"
+    return None
+
+
+def why_not_convertible(current_type: DataType, file_type: DataType, key: bytes | int) -> str | None:
+    """Return why a literal of the current type cannot be looked up in a file written with another type; None when it can.
+
+    Paimon converts a literal only to a type that is equal apart from NOT NULL, and to a narrower integer type that fits the value.
+    """
+    if current_type.same_ignoring_null(file_type):
+        return None
+    file_bits = INTEGER_BITS.get(file_type.root, 0)
+    if not 0 < file_bits < INTEGER_BITS.get(current_type.root, 0) or isinstance(key, bytes):
+        return f"the column was {file_type} when the file was written"
+    if not -(1 << file_bits - 1) <= key < 1 << file_bits - 1:
+        return f"the value does not fit the file's {file_type}"
+    return None

@@ -26,13 +26,10 @@ import numpy as np
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.data_types import INTEGER_BITS, DataType
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, HashForm, double_keys, float_keys, hash_bytes, hash_longs, key_of
-from sbbf_tool.gregorian import Date, days_of
+from sbbf_tool.parquet import iso8601
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _FLOATING = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-_DATE = r"(?P<year>[+-]?[0-9]{4,9})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
-_TIME = r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
-_OFFSET = r"(?P<offset>Z|[+-][0-9]{2}:?[0-9]{2})?"
 _NANOS_PER_MILLI = 1_000_000
 
 
@@ -65,12 +62,18 @@ def parse_literal(text: str, data_type: DataType) -> HashLiteral:
         return HashLiteral(int(float_keys(np.array([_parse_float(text)], np.float32))[0]))
     if kind is HashForm.DOUBLE:
         return HashLiteral(int(double_keys(np.array([_parse_double(text)], np.float64))[0]))
-    if kind is HashForm.DATE:
-        return HashLiteral(_count_days(_match(_DATE, text, data_type)))
-    if kind is HashForm.TIME:
-        return HashLiteral(_count_nanos(_match(_TIME, text, data_type)) // _NANOS_PER_MILLI)
-    per_key = _NANOS_PER_MILLI if kind is HashForm.MILLIS else 1000
-    return HashLiteral(_check_range(_parse_timestamp(text, data_type) // per_key, 64, text, data_type))
+    per_key = 1000 if kind is HashForm.MICROS else _NANOS_PER_MILLI
+    try:
+        if kind is HashForm.DATE:
+            return HashLiteral(iso8601.parse_date(text))
+        time = (iso8601.parse_time if kind is HashForm.TIME else iso8601.parse_timestamp)(text)
+    except (ValueError, OverflowError):
+        raise UsageError(f"{text!r:.60} is not a {data_type} in ISO 8601") from None
+    if kind is HashForm.TIME and (time.zoned or not 0 <= time.nanos < iso8601.NANOS_PER_DAY):
+        raise UsageError(f"{text!r:.60} is not a time of day")
+    if data_type.root == "TIMESTAMP" and time.zoned and not text.endswith("Z"):
+        raise UsageError(f"{text!r:.60} has an offset, but a TIMESTAMP has no time zone", hint="remove the offset")
+    return HashLiteral(_check_range(time.nanos // per_key, 64, text, data_type))
 
 
 def _encode_text(text: str) -> bytes:
@@ -126,38 +129,3 @@ def _parse_float(text: str) -> np.float32:
         candidates = [nearest, np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))]
     finite = [value for value in candidates if np.isfinite(value)]
     return min(finite, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1))
-
-
-def _match(pattern: str, text: str, data_type: DataType) -> re.Match[str]:
-    match = re.fullmatch(pattern, text, re.ASCII)
-    if match is None:
-        raise UsageError(f"{text!r:.60} is not a {data_type} in ISO 8601")
-    return match
-
-
-def _count_days(match: re.Match[str]) -> int:
-    days = days_of(Date(int(match["year"]), int(match["month"]), int(match["day"])))
-    if days is None:
-        raise UsageError(f"{match[0]!r} is not a valid date")
-    return days
-
-
-def _count_nanos(match: re.Match[str]) -> int:
-    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
-    if hour > 23 or minute > 59 or second > 59:
-        raise UsageError(f"{match[0]!r} is not a valid time of day")
-    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int((match["fraction"] or "").ljust(9, "0"))
-
-
-def _parse_timestamp(text: str, data_type: DataType) -> int:
-    match = _match(f"{_DATE}(?:[T ]{_TIME}{_OFFSET})?", text, data_type)
-    nanos = _count_days(match) * 86_400_000_000_000
-    if match["hour"] is None:
-        return nanos
-    offset = match["offset"]
-    if offset not in (None, "Z"):
-        if data_type.root == "TIMESTAMP":
-            raise UsageError(f"{text!r} has an offset, but a TIMESTAMP has no time zone", hint="remove the offset")
-        minutes = int(offset[1:3]) * 60 + int(offset[-2:])
-        nanos -= minutes * 60_000_000_000 * (-1 if offset[0] == "-" else 1)
-    return nanos + _count_nanos(match)

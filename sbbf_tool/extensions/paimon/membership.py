@@ -5,25 +5,80 @@ All k bits are checked, so that a filter that passes is safe for readers that ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sbbf_tool.errors import OversizedPageError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
-from sbbf_tool.extensions.paimon.column_hashes import read_columns
+from sbbf_tool.extensions.paimon.bloom64_spec import to_int64
+from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.fast_hash import Keys
-from sbbf_tool.extensions.paimon.file_index import NONE, FileIndex
+from sbbf_tool.extensions.paimon.fast_hash import HashBatch, Hashes, HashForm, Keys, deduplicate, hash_bytes, hash_keys, hash_longs, key_of
 from sbbf_tool.extensions.paimon.files import read_file
-from sbbf_tool.extensions.paimon.hash_batch import HashBatch
-from sbbf_tool.extensions.paimon.hash_causes import SAMPLE, find_cause
 from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn, VerifiedFile
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
+from sbbf_tool.extensions.paimon.table import NONE, FileIndex, IndexedFile, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, TableSchema, indexed_type, parse_indexed_column
 from sbbf_tool.file.page_limit import MaxPageBytes
+
+SAMPLE = 256
+"""Number of excluded values that are enough to find a cause."""
+_LEAST_VALUES = 4
+"""Distinct values without which no cause is given."""
+_CHANCE = 1e-6
+"""The probability of a wrong cause that is accepted."""
+_UNITS = {
+    HashForm.DATE: (86_400, 86_400_000, 86_400_000_000),
+    HashForm.TIME: (1_000, 1_000_000),
+    HashForm.MILLIS: (1_000, 1_000_000),
+    HashForm.MICROS: (1_000,),
+}
+"""The factors from the unit of Paimon's key to finer units."""
+_COARSER = {HashForm.MILLIS: (1_000,), HashForm.MICROS: (1_000, 1_000_000)}
+_MASK = (1 << 64) - 1
+
+
+def find_cause(bloom: BloomFilter64, keys: Keys, data_type: DataType) -> str | None:
+    """Return how the filter holds the excluded values with these keys, in words; None if that is unknown."""
+    hashes = hash_keys(keys)
+    reverse = BloomFilter64(np.packbits(np.unpackbits(bloom.bits, bitorder="little"), bitorder="big"), bloom.k)
+    swap: Hashes = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
+    candidates = [("the bits of each byte are in reverse order", reverse, hashes), ("the two halves of each hash are swapped", bloom, swap)]
+    encodings = _hash_texts(keys) if isinstance(keys, list) else _hash_longs(keys.tolist(), key_of(data_type))
+    candidates += [(f"the values were hashed as {how}", bloom, encoding) for how, encoding in encodings]
+    for cause, candidate, repeated_hashes in candidates:
+        other_hashes = deduplicate(repeated_hashes)
+        is_certain = len(other_hashes) >= _LEAST_VALUES and candidate.estimate_fpp() ** len(other_hashes) < _CHANCE
+        if is_certain and candidate.contains(other_hashes).all():
+            return cause
+    return None
+
+
+def _hash_texts(texts: Sequence[bytes]) -> Iterator[tuple[str, Hashes]]:
+    yield "bytes after their length", hash_bytes(len(text).to_bytes(4, "little") + text for text in texts)
+    yield "UTF-16", hash_bytes(text.decode("utf-8", "replace").encode("utf-16-le") for text in texts)
+
+
+def _hash_longs(keys: Sequence[int], kind: HashForm | None) -> Iterator[tuple[str, Hashes]]:
+    def wang(convert: Callable[[int], int]) -> Hashes:
+        return hash_longs(np.array([to_int64(convert(key)) for key in keys], np.int64))
+
+    def xxh64(convert: Callable[[int], bytes]) -> Hashes:
+        return hash_bytes(map(convert, keys))
+
+    yield "their decimal text", xxh64(lambda key: str(key).encode())
+    yield "bytes with XXH64, as in Parquet, 8 bytes each", xxh64(lambda key: (key & _MASK).to_bytes(8, "little"))
+    yield "bytes with XXH64, as in Parquet, 4 bytes each", xxh64(lambda key: (key & 0xFFFF_FFFF).to_bytes(4, "little"))
+    yield "bytes with XXH64, 8 bytes each, highest first", xxh64(lambda key: (key & _MASK).to_bytes(8, "big"))
+    yield "bytes with XXH64, 4 bytes each, highest first", xxh64(lambda key: (key & 0xFFFF_FFFF).to_bytes(4, "big"))
+    yield "unsigned numbers of 32 bits", wang(lambda key: key & 0xFFFF_FFFF)
+    for factor in _UNITS.get(kind, ()) if kind is not None else ():
+        yield f"numbers of a unit {factor:,} times finer than Paimon's", wang(lambda key, factor=factor: key * factor)  # type: ignore[misc]
+    for factor in _COARSER.get(kind, ()) if kind is not None else ():
+        yield f"numbers of a unit {factor:,} times coarser than Paimon's", wang(lambda key, factor=factor: key // factor)  # type: ignore[misc]
+
 
 _EXAMPLES = 5
 
@@ -55,7 +110,7 @@ def verify_container(
     for column in columns:
         indexed = parse_indexed_column(column)
         try:
-            data_type = read_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes).types[indexed]
+            data_type = hash_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes).types[indexed]
             filters[indexed] = data_type, _read_filter(container, column)
         except (UnreadableError, UsageError) as error:
             verified[column] = VerifiedColumn(column, 0, 0, 0, (), str(error))
@@ -70,7 +125,7 @@ def _verify_filters(
     types = {indexed: data_type for indexed, (data_type, _) in filters.items()}
     tallies = {indexed: _ValueCounts(bloom) for indexed, (_, bloom) in filters.items()}
     try:
-        for batch in read_columns(data, name, types, max_page_bytes).batches if types else ():
+        for batch in hash_columns(data, name, types, max_page_bytes).batches if types else ():
             for indexed, tally in tallies.items():
                 tally.add(batch[indexed])
     except (UnreadableError, UsageError) as error:

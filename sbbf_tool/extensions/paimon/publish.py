@@ -1,4 +1,4 @@
-"""Publication of changed indexes of existing data files: writing a planned commit.
+"""Commits of changed indexes of existing data files: which tables take them, where containers go, and how a commit is written.
 
 The commit takes effect when the snapshot file exists. The file is created atomically, and only if no other commit has taken its number;
 otherwise the commit is planned again. LATEST is a hint and is written last. Files that were written for a failed commit are deleted.
@@ -7,54 +7,54 @@ otherwise the commit is planned again. LATEST is a hint and is written last. Fil
 from __future__ import annotations
 
 import contextlib
-import random
+import re
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sbbf_tool import log
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.extensions.paimon.commit_plan import IndexChange, plan_commit
-from sbbf_tool.extensions.paimon.files import WritableFiles, join
-from sbbf_tool.extensions.paimon.table import open_table, snapshot_path
+from sbbf_tool.extensions.paimon.commit_plan import IndexChange, check_publishable, plan_commit
+from sbbf_tool.extensions.paimon.files import WritableFiles, join, list_names
+from sbbf_tool.extensions.paimon.index_options import parse_boolean, parse_manifest_threshold
+from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, snapshot_path
+from sbbf_tool.running.table import NewFiles, attempts
+from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
 
 _ATTEMPTS = 10
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 """Seconds; the wait doubles per attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedIndexes:
-    snapshot_id: int
-    missing_files: tuple[str, ...]
-    """Data files that another commit deleted, or whose index it changed, in the meantime."""
+def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> tuple[int | None, set[str]]:
+    """Write these indexes one by one and commit the changes to the latest state of the table.
 
-
-def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> CommittedIndexes | None:
-    """Write these indexes one by one and commit the changes to the latest state of the table; None if no data file is as it was.
+    Return the number of the snapshot, None if no data file is as it was, and the data files that another commit deleted, or whose index it
+    changed, in the meantime.
 
     Raises RefusedError if the table has fields that this tool cannot preserve, or other commits come first in every attempt, and OSError if
     writing fails; in these cases, the written files are deleted. Raises WriteError, and deletes nothing, if it is unknown whether the
     commit succeeded.
     """
-    with _NewFiles(files) as index_files:
+    with NewFiles(files) as index_files:
         pending = []
         for change in changes:
             if change.path is not None and change.container is not None:
                 index_files.create(change.path, change.container)
             pending.append(change if change.path is None else replace(change, container=b""))
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))  # rival commits must not retry in step
+        for _ in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
             table = open_table(files, path)
             live = {each.entry.identity for each in table.live_files}
             present = [change for change in pending if change.entry.identity in live]
+            missing = [change for change in pending if change.entry.identity not in live]
             if table.snapshot is None or not present:
-                return None
+                return None, {change.entry.file.name for change in pending}
             plan = plan_commit(table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4()))
-            with _NewFiles(files) as manifests:
+            with NewFiles(files) as manifests:
                 for name, data in plan.manifests:
                     manifests.create(table.manifest_path(name), data)
                 index_files.keep = manifests.keep = True  # from here on a snapshot may refer to them
@@ -66,14 +66,13 @@ def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> 
                 if not ours:
                     index_files.keep = manifests.keep = False
                     continue
-            missing = [change for change in pending if change.entry.identity not in live]
             with contextlib.suppress(OSError):  # the table is valid if these steps fail
                 files.replace(join(path, "snapshot", "LATEST"), str(plan.snapshot_id).encode())
                 for change in missing:
                     if change.path is not None:
                         files.remove(change.path)
             log.info("published snapshot %s of %s", plan.snapshot_id, redact(path))
-            return CommittedIndexes(plan.snapshot_id, tuple(change.entry.file.name for change in missing))
+            return plan.snapshot_id, {change.entry.file.name for change in missing}
     raise RefusedError(
         f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", file=path, hint="try again when fewer writers commit"
     )
@@ -99,31 +98,74 @@ def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
     return True
 
 
-class _NewFiles:
-    """Files that are deleted at the end unless `keep` is set."""
+REWRITE = "let Paimon do it: CALL sys.rewrite_file_index"
+ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
+"""The beginning of the address of a file in other storage."""
 
-    def __init__(self, files: WritableFiles) -> None:
-        self.files = files
-        self.paths: list[str] = []
-        self.keep = False
 
-    def create(self, path: str, data: bytes) -> None:
-        try:
-            self.files.create(path, data)
-        except FileExistsError:
-            raise
-        except OSError:
-            # The file may exist without being durable.
-            with contextlib.suppress(OSError):
-                if self.files.read(path) == data:
-                    self.paths.append(path)
-            raise
-        self.paths.append(path)
+def ensure_changeable(table: PaimonTable) -> None:
+    """Raise RefusedError for a table whose commits involve more than this tool supports, before any index is built."""
+    schema, options = table.schema, table.schema.options
+    reasons = (
+        ("it has a primary key, so compaction rewrites its files", bool(schema.primary_keys)),
+        ("it is a branch", "/branch/branch-" in f"{table.path}/"),
+        (f"it is of type {options.get('type')}", options.get("type", "table") != "table"),
+        ("each of its data files has only some of the columns", parse_boolean(options, "data-evolution.enabled", default=False)),
+        ("each commit also writes Iceberg metadata", options.get("metadata.iceberg.storage", "disabled") != "disabled"),
+    )
+    for reason, applies in reasons:
+        if applies:
+            raise RefusedError(f"the indexes of this table cannot be changed: {reason}", file=table.path, hint=REWRITE)
+    if not table.files.is_writable or ADDRESS.match(table.path):
+        raise RefusedError("a commit needs a local file system, on which a file can be created atomically", file=table.path, hint=REWRITE)
+    check_publishable(table)
 
-    def __enter__(self) -> _NewFiles:
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        for path in () if self.keep else self.paths:
-            with contextlib.suppress(OSError):
-                self.files.remove(path)
+class Placement:
+    """The places of new containers: in the manifest up to the table's threshold, otherwise in a file with a free name."""
+
+    def __init__(self, table: PaimonTable) -> None:
+        self._table = table
+        self._threshold = parse_manifest_threshold(table.schema.options)
+        self._names: dict[str, set[str]] = {}
+        """The names in each directory."""
+
+    def choose_path(self, live: IndexedFile, size: int) -> str | None:
+        """Return the path of the `.index` file for a container of `size` bytes; None if it goes into the manifest.
+
+        Raises RefusedError if the file would be outside the table.
+        """
+        if size <= self._threshold:
+            return None
+        if self._table.files.find_outside_place(live.directory) is not None:
+            raise RefusedError("the index would be written outside the table")
+        if live.directory not in self._names:
+            self._names[live.directory] = set(list_names(self._table.files, live.directory))
+        return join(live.directory, _choose_index_name(live.file.name, self._names[live.directory]))
+
+
+def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
+    """Return `<data file>.index`, or the next free name in Paimon's numbering: `<data file>-1.index`, `-2.index`, ..."""
+    name, at = data_file + INDEX_SUFFIX, 0
+    while name in existing_names:
+        at += 1
+        name = f"{data_file}-{at}{INDEX_SUFFIX}"
+    return name
+
+
+def carry_out(table: PaimonTable, changes: Iterable[IndexChange], *, dry_run: bool) -> tuple[int | None, set[str]]:
+    """Publish the changes as one commit: see `publish`; a dry run only plans each of them, and keeps none.
+
+    Raises RefusedError or WriteError; except for an unknown outcome, nothing is then changed.
+    """
+    if dry_run:
+        deque(changes, maxlen=0)
+        return None, set()
+    try:
+        return publish(table.files, table.path, changes)
+    except FileExistsError as error:
+        message = "the file was created while indexes were built: another process adds indexes, too; nothing was changed"
+        raise RefusedError(message, file=error.filename or table.path, hint="run again") from error
+    except OSError as error:
+        kind = RefusedError if error.errno in FORBIDDEN else WriteError
+        raise kind(f"{reason_of(error)}; nothing was changed", file=error.filename or table.path) from error

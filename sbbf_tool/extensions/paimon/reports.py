@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
-from sbbf_tool.reports.tabular import Tabular
+from sbbf_tool.reports.tabular import JoinedRow, Tabular
 
 
 @dataclass(frozen=True)
@@ -78,34 +78,12 @@ class IndexColumnTotal:
     """Mean over the files with a filter: the share of files without the value that are read anyway."""
 
 
-@dataclass(frozen=True)
-class IndexRow:
-    """Row of a table of indexes: fields of `InspectedFile`, `IndexFigures` and `BloomFigures`."""
-
-    data_file: str
-    partition: str
-    bucket: int | None
-    rows: int | None
-    place: str
-    index_path: str | None
-    column: str
-    current_column: str | None
-    type: str | None
-    kind: str
-    size: int
-    empty: bool
-    num_bits: int | None
-    k: int | None
-    paimon_probes: int | None
-    fill_ratio: float | None
-    estimated_fpp: float | None
-    estimated_ndv: float | None
-    diagnosis: str | None
+_INDEX_ROW = JoinedRow(InspectedFile, IndexFigures, BloomFigures, but=("indexes", "bloom"))
 
 
 @dataclass(frozen=True, repr=False)
 class PaimonInspectReport(Tabular):
-    _row = IndexRow
+    _row = _INDEX_ROW.type
     _first = ("target", "snapshot")
 
     target: str
@@ -125,14 +103,7 @@ class PaimonInspectReport(Tabular):
         return self.snapshot is not None or not any(file.rows is None for file in self.files)
 
     def _rows(self) -> Iterable[object]:
-        for file in self.files:
-            place = (file.data_file, file.partition, file.bucket, file.rows, file.place, file.index_path)
-            for index in file.indexes:
-                bloom = index.bloom
-                figures = (
-                    (None,) * len(fields(BloomFigures)) if bloom is None else tuple(getattr(bloom, field.name) for field in fields(bloom))
-                )
-                yield IndexRow(*place, index.column, index.current_column, index.type, index.kind, index.size, index.empty, *figures)
+        return (_INDEX_ROW.of(file, index, index.bloom) for file in self.files for index in file.indexes)
 
     def _summary(self) -> str:
         indexes = sum(len(file.indexes) for file in self.files)
@@ -170,25 +141,12 @@ class ProbedFile:
         return any(answer.may_hold for answer in self.answers)
 
 
-@dataclass(frozen=True)
-class AnswerRow:
-    """Row of a table of answers: fields of `ProbedFile` and `IndexAnswer`."""
-
-    data_file: str
-    path: str
-    partition: str
-    bucket: int
-    rows: int
-    place: str
-    value: str | None
-    hash64: str | None
-    may_hold: bool
-    reason: str
+_ANSWER_ROW = JoinedRow(ProbedFile, IndexAnswer, but=("column", "answers"))
 
 
 @dataclass(frozen=True, repr=False)
 class PaimonProbeReport(Tabular):
-    _row = AnswerRow
+    _row = _ANSWER_ROW.type
     _first = ("table", "snapshot", "column")
 
     table: str
@@ -212,10 +170,7 @@ class PaimonProbeReport(Tabular):
         return tuple(file for file in self.files if not file.may_hold)
 
     def _rows(self) -> Iterable[object]:
-        for file in self.files:
-            place = (file.data_file, file.path, file.partition, file.bucket, file.rows, file.place)
-            for answer in file.answers:
-                yield AnswerRow(*place, answer.value, answer.hash64, answer.may_hold, answer.reason)
+        return (_ANSWER_ROW.of(file, answer) for file in self.files for answer in file.answers)
 
     def _summary(self) -> str:
         return f"{self.table}: {len(self.remaining):,} of {format_count(len(self.files), 'data file')}"
@@ -289,25 +244,12 @@ class VerifiedFile:
     """Why no filter of the file could be checked; None when one was, or the file has no index."""
 
 
-@dataclass(frozen=True)
-class VerifiedRow:
-    """Row of a table of membership checks: fields of `VerifiedFile` and `VerifiedColumn`."""
-
-    data_file: str
-    place: str
-    column: str | None
-    """None if no filter of the file could be checked."""
-    rows: int | None
-    nulls: int | None
-    false_negatives: int | None
-    examples: tuple[str, ...]
-    problem: str | None
-    cause: str | None
+_VERIFIED_ROW = JoinedRow(VerifiedFile, VerifiedColumn, but=("columns",))
 
 
 @dataclass(frozen=True, repr=False)
 class PaimonVerifyReport(Tabular):
-    _row = VerifiedRow
+    _row = _VERIFIED_ROW.type
     _first = ("target",)
 
     target: str
@@ -330,11 +272,7 @@ class PaimonVerifyReport(Tabular):
 
     def _rows(self) -> Iterable[object]:
         for file in self.files:
-            if file.problem is not None:
-                yield VerifiedRow(file.data_file, file.place, None, None, None, None, (), file.problem, None)
-            for column in file.columns:
-                figures = (column.rows, column.nulls, column.false_negatives, column.examples, column.problem, column.cause)
-                yield VerifiedRow(file.data_file, file.place, column.column, *figures)
+            yield from (_VERIFIED_ROW.of(file, column) for column in (file.columns or ([None] if file.problem is not None else [])))
 
     def _summary(self) -> str:
         columns = [column for file in self.files for column in file.columns]
@@ -367,29 +305,18 @@ class SkippedFile:
     """Whether a filter was left out because it would exclude hardly any value."""
 
 
-@dataclass(frozen=True)
-class _IndexPlace:
-    data_file: str
-    place: str
-    path: str | None
+_NEW_INDEX_ROW = JoinedRow(NewIndex, BuiltColumn, but=("size", "columns"))
 
 
-@dataclass(frozen=True)
-class NewIndexRow(BuiltColumn, _IndexPlace):
-    """Row of a table of new filters: fields of `NewIndex` and `BuiltColumn`."""
-
-
-@dataclass(frozen=True, repr=False)
-class AddIndexReport(Tabular):
-    _row = NewIndexRow
-    _first = ("table",)
+@dataclass(frozen=True, repr=False, kw_only=True)
+class _ChangeReport(Tabular):
+    """What a commit that adds or removes indexes changed."""
 
     table: str
     dry_run: bool
     snapshot_before: int | None
     snapshot_after: int | None
     """None without a commit: there was nothing to do, or it was a dry run."""
-    new_indexes: tuple[NewIndex, ...]
     skipped: tuple[SkippedFile, ...]
     notes: tuple[str, ...]
 
@@ -397,15 +324,20 @@ class AddIndexReport(Tabular):
     def unreadable(self) -> tuple[SkippedFile, ...]:
         return tuple(file for file in self.skipped if file.is_unreadable)
 
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class AddIndexReport(_ChangeReport):
+    _row = _NEW_INDEX_ROW.type
+    _first = ("table",)
+
+    new_indexes: tuple[NewIndex, ...]
+
     @property
     def refused(self) -> tuple[SkippedFile, ...]:
         return tuple(file for file in self.skipped if file.is_refused)
 
     def _rows(self) -> Iterable[object]:
-        for index in self.new_indexes:
-            for column in index.columns:
-                figures = {field.name: getattr(column, field.name) for field in fields(column)}
-                yield NewIndexRow(data_file=index.data_file, place=index.place, path=index.path, **figures)
+        return (_NEW_INDEX_ROW.of(index, column) for index in self.new_indexes for column in index.columns)
 
     def _summary(self) -> str:
         return f"{self.table}: {format_count(len(self.new_indexes), 'new index', 'new indexes')}"
@@ -425,23 +357,12 @@ class RemovedIndex:
     """Bytes of the container with the remaining indexes, 0 without one."""
 
 
-@dataclass(frozen=True, repr=False)
-class RemoveIndexReport(Tabular):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RemoveIndexReport(_ChangeReport):
     _row = RemovedIndex
     _first = ("table",)
 
-    table: str
-    dry_run: bool
-    snapshot_before: int | None
-    snapshot_after: int | None
-    """None without a commit: there was nothing to do, or it was a dry run."""
     removed_indexes: tuple[RemovedIndex, ...]
-    skipped: tuple[SkippedFile, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def unreadable(self) -> tuple[SkippedFile, ...]:
-        return tuple(file for file in self.skipped if file.is_unreadable)
 
     def _rows(self) -> Iterable[object]:
         return self.removed_indexes

@@ -11,6 +11,7 @@ A data file with an external path is stored there, as is its `.index` file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,15 +20,33 @@ from functools import cached_property
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.binary_row import Value, parse_row
-from sbbf_tool.extensions.paimon.confined_files import ConfinedFiles, OutsideError
 from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.files import FileIO, join, list_names, parent, parse_file
-from sbbf_tool.extensions.paimon.index_options import parse_boolean
+from sbbf_tool.extensions.paimon.files import (
+    LARGEST_METADATA,
+    ConfinedFiles,
+    FileIO,
+    OutsideError,
+    join,
+    list_names,
+    parent,
+    parse_file,
+    read_file,
+)
+from sbbf_tool.extensions.paimon.index_container import Container, parse_container
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_boolean
 from sbbf_tool.extensions.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
 from sbbf_tool.extensions.paimon.partition_path import DEFAULT_NAME, build_segments, display_value, escape
-from sbbf_tool.extensions.paimon.snapshot import PaimonSnapshot, parse_snapshot
-from sbbf_tool.extensions.paimon.table_schema import TableSchema, parse_table_schema
+from sbbf_tool.extensions.paimon.table_schema import (
+    PaimonSnapshot,
+    TableSchema,
+    indexed_type,
+    parse_snapshot,
+    parse_table_schema,
+    resolve_column,
+)
 from sbbf_tool.records import file_name
+from sbbf_tool.storage import places
+from sbbf_tool.storage.folders import LocalFolders
 
 SNAPSHOT_PREFIX = "snapshot-"
 SCHEMA_PREFIX = "schema-"
@@ -75,6 +94,10 @@ class PaimonTable:
     schema: TableSchema
     """The schema with the current column names: the latest schema, or the schema of the snapshot if a snapshot number was given."""
     branch: str | None
+
+    @property
+    def snapshot_id(self) -> int | None:
+        return None if self.snapshot is None else self.snapshot.id
 
     @cached_property
     def _schemas(self) -> dict[int, TableSchema]:
@@ -177,17 +200,32 @@ def is_below(path: str, roots: Iterable[str]) -> bool:
     return ".." not in plain_path.split("/") and any(plain_path.startswith(f"{root}/") for root in trimmed)
 
 
+def request_in_file(table: PaimonTable, live: IndexedFile, request: IndexRequest) -> IndexRequest | None:
+    """Translate a request from current names to the names and types in the schema of a data file; None if the schema lacks it."""
+    indexed, field, _ = resolve_column(table.schema, request.column)
+    schema = table.schema_of(live.file)
+    stored = schema.field_by_id(field.id)
+    renamed = replace(indexed, column=stored.name) if stored else None
+    data_type = indexed_type(schema, renamed) if renamed else None
+    return replace(request, column=str(renamed), type=data_type) if data_type else None
+
+
 def open_table(
-    files: FileIO, path: str, *, snapshot: int | None = None, branch: str | None = None, allow_outside: bool = False
+    files: FileIO | None,
+    table: str | os.PathLike[str],
+    *,
+    snapshot: int | None = None,
+    branch: str | None = None,
+    allow_outside: bool = False,
 ) -> PaimonTable:
-    """Open a table at its latest snapshot, or at the snapshot with this number.
+    """Open a table, by default on the local file system, at its latest snapshot, or at the snapshot with this number.
 
     Files outside the table's directory are skipped, with the reason, unless `allow_outside` allows reading them. Raises UnreadableError if
     the directory is not a table or lacks the schema of the snapshot, and UsageError if the table has no such snapshot.
     """
-    path = path.rstrip("/") or "/"
+    path = os.fsdecode(table).rstrip("/") or "/"
     root = _find_branch_root(path, branch)
-    files = ConfinedFiles(files, path, allow_outside)
+    files = ConfinedFiles(files or LocalFolders(), path, allow_outside)
     if snapshot is None:
         number = latest_snapshot_id(files, root)
     else:
@@ -246,12 +284,13 @@ def _is_table(files: FileIO, directory: str) -> bool:
         return False
 
 
-def table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFile] | None:
+def find_table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFile] | None:
     """Find the table of a data file, and the file in its latest snapshot; None if there is no such table, or its snapshot lacks the file.
 
     Searches the parent directories, up to `_MAX_LEVELS` levels, because partitions are nested directories.
     """
-    directory = data_path
+    # A path may be relative; an address such as `file:/lake/...` is absolute.
+    directory = data_path = data_path if ":" in data_path else places.absolute(data_path)
     for _ in range(_MAX_LEVELS):
         directory = parent(directory)
         if not directory:
@@ -261,3 +300,57 @@ def table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, IndexedFil
             name = data_path.rpartition("/")[2]
             return next(((table, live) for live in table.live_files if live.file.name == name), None)
     return None
+
+
+EMBEDDED = "embedded"
+FILE = "file"
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """Index of a data file, as Paimon finds it (io/FileIndexEvaluator.java): in the manifest or, if there is none, in an `.index` file."""
+
+    place: str
+    """EMBEDDED in the manifest, in a FILE beside the data file, or NONE."""
+    path: str | None
+    """Path of the `.index` file, if the index is in a file."""
+    container: Container | None
+    """None when there is no index, or it cannot be used."""
+    problem: str | None = None
+    """Why an existing index cannot be used. Paimon's reader fails on such a file."""
+    is_damaged: bool = False
+    """Whether the problem is in the index itself, which is missing, contradicts the format or occurs twice, not in reading it."""
+
+
+def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
+    """Find the index of a data file; a defect of the index is returned as `problem`, not raised."""
+    file = live.file
+    if file.embedded_index is not None:
+        return _parse_index(EMBEDDED, None, file.embedded_index)
+    if not file.index_files:
+        return FileIndex(NONE, None, None)
+    if len(file.index_files) > 1:
+        return FileIndex(
+            FILE,
+            None,
+            None,
+            f"the data file has {len(file.index_files)} index files, but Paimon supports one: {', '.join(file.index_files)}",
+            is_damaged=True,
+        )
+    path = join(live.directory, file.index_files[0])
+    if live.outside is not None:
+        return FileIndex(FILE, path, None, live.outside)
+    try:
+        return _parse_index(FILE, path, read_file(files, path, LARGEST_METADATA))
+    except UnreadableError as error:
+        # An error of the storage is the cause of one that it raised; a missing file has no cause.
+        return FileIndex(FILE, path, None, error.message, is_damaged=error.__cause__ is None)
+
+
+def _parse_index(place: str, path: str | None, data: bytes) -> FileIndex:
+    try:
+        return FileIndex(place, path, parse_container(data))
+    except UnreadableError as error:
+        problem = error.with_place
+        return FileIndex(place, path, None, problem, is_damaged=True)

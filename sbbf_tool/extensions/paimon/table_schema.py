@@ -1,18 +1,21 @@
-"""The schema file of a table, `schema/schema-<id>` (schema/TableSchema.java): JSON with fields, keys and options.
+"""The JSON files of a table: `schema/schema-<id>` (TableSchema.java) and `snapshot/snapshot-<id>` (Snapshot.java).
 
-A data file was written with one of the schemas of its table and keeps the column names of that schema. The id of a
-field survives renames, so it connects current and earlier names.
+A data file was written with one of the schemas of its table and keeps the column names of that schema. The id of a field survives renames,
+so it connects current and earlier names. A snapshot names the manifest lists of one state of the table: `baseManifestList` is the state
+before the commit, and `deltaManifestList` the changes of the commit.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.data_types import DataField, DataType, parse_fields
 from sbbf_tool.hints import suggest
-from sbbf_tool.records import optional, parse_object, required, strings
+from sbbf_tool.records import file_name, optional, parse_object, required, strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +104,40 @@ def parse_table_schema(data: bytes) -> TableSchema:
         strings(tree, "primaryKeys"),
         {str(name): str(value) for name, value in options.items()},
     )
+
+
+KNOWN_FIELDS = frozenset(
+    (
+        *("version", "uuid", "id", "schemaId", "baseManifestList", "baseManifestListSize", "deltaManifestList"),
+        *("deltaManifestListSize", "changelogManifestList", "changelogManifestListSize", "indexManifest", "commitUser", "writerVersion"),
+        *("commitIdentifier", "commitKind", "timeMillis", "logOffsets", "totalRecordCount", "deltaRecordCount", "changelogRecordCount"),
+        *("watermark", "statistics", "properties", "nextRowId", "operation"),
+    )
+)
+"""Every field of a snapshot in Paimon 0.8 to 2.1."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaimonSnapshot:
+    id: int
+    schema_id: int
+    manifest_lists: tuple[str, str]
+    """The names of the base list and of the delta list."""
+    record: Mapping[str, Any]
+    """The JSON as stored, including unknown fields."""
+
+
+def parse_snapshot(data: bytes) -> PaimonSnapshot:
+    """Parse a snapshot file. Raises UnreadableError if `data` is not a snapshot file."""
+    tree = parse_object(data, "a snapshot file")
+    return PaimonSnapshot(
+        required(tree, "id", int),
+        required(tree, "schemaId", int),
+        (file_name(required(tree, "baseManifestList", str)), file_name(required(tree, "deltaManifestList", str))),
+        tree,
+    )
+
+
+def build_snapshot(record: Mapping[str, Any]) -> bytes:
+    """Build a snapshot file from these fields, in the format of Paimon's JSON writer."""
+    return json.dumps(record, indent=2, separators=(",", " : ")).encode()

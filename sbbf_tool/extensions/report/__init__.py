@@ -6,7 +6,7 @@ from sbbf_tool.extension import Extension
 
 EXTENSION = Extension(
     commands={"report": (f"{__name__}.command", "Write an HTML page with pictures of the filters.")},
-    documents={"report": f"{__name__}.page_report:PageReport"},
+    documents={"report": f"{__name__}.contents:PageReport"},
     figures={
         "sbbf_tool.verbs.inspect:InspectReport": f"{__name__}.notebook:render_inspect",
         "sbbf_tool.verbs.explain:ExplainReport": f"{__name__}.notebook:render_explain",

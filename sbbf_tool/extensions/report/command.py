@@ -8,15 +8,15 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import write_command
+from sbbf_tool.cli.values import read_queries
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.report.page_report import PageReport
+    from sbbf_tool.extensions.report.contents import PageReport
 
 
 @click.command(cls=Command)
@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     help="Show what excludes each row group in this query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
 )
 @click.option(
-    "--against", metavar="FILE", type=click.Path(), help="Compare with this report of an earlier sbbf inspect: FILE ends with .json."
+    "--baseline",
+    "against",
+    metavar="FILE",
+    type=click.Path(),
+    help="Compare with this report (.json) of an earlier sbbf inspect.",
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @engines_option
-@page_limit_option
-@output_options()
-@over_files()
+@over_files("PATH...", page_limit_option)
 def command(
     files: Files,
     output: str,
@@ -43,8 +45,6 @@ def command(
     against: str | None,
     quick: bool,
     engines: tuple[str, ...],
-    max_page_bytes: int | None,
-    outputs: Outputs,
 ) -> int:
     """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
     findings.
@@ -66,16 +66,16 @@ def command(
             names,
             output,
             is_single=files.file is not None,
-            queries=queries,
+            queries=read_queries(queries),
             against=against,
             quick=quick,
             engine_names=engines,
             keys=files.keys,
-            max_page_bytes=max_page_bytes,
+            max_page_bytes=files.max_page_bytes,
             write_fix=write_command,
             no_files=NO_PARTITION if files.where is not None else None,
         )
-        outputs.print(Run(_PageView(), type(report), is_single=True), "report", report)
+        files.outputs.print("report", report, _show_report)
         for unreadable in report.unreadable:
             complain(f"sbbf: {unreadable.file}: {unreadable.reason}")
         if more := report.unreadable_files - len(report.unreadable):
@@ -84,9 +84,6 @@ def command(
     return report.exit_code
 
 
-class _PageView(View["PageReport"]):
-    schema = "report"
-
-    def show(self, page: Page, report: PageReport) -> None:
-        counts = (format_count(report.files, "file"), format_count(report.filters, "filter"), format_count(report.findings, "finding"))
-        page.say(f"{report.output}: {', '.join(counts)}")
+def _show_report(page: Page, report: PageReport) -> None:
+    counts = (format_count(report.files, "file"), format_count(report.filters, "filter"), format_count(report.findings, "finding"))
+    page.say(f"{report.output}: {', '.join(counts)}")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sbbf_tool.extensions.report.filter_figures import build_figures
-from sbbf_tool.extensions.report.pictures.figure import Figure, render_figure
+from sbbf_tool.extensions.report.pictures.figure import Figure, load_style, render_figure
 from sbbf_tool.extensions.report.pictures.folds import Curve, build_folds_figure
-from sbbf_tool.extensions.report.pictures.style import load_style
 from sbbf_tool.extensions.report.pictures.tiles import build_steps_figure
 from sbbf_tool.verbs.advise import AdviceReport
 from sbbf_tool.verbs.explain import ExplainReport

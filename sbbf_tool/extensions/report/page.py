@@ -13,13 +13,11 @@ from sbbf_tool.display import escape, shorten
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.report import file_figures, lake_figures
 from sbbf_tool.extensions.report.comparison import EarlierRun, build_changes_figure
-from sbbf_tool.extensions.report.contents import FileContents
+from sbbf_tool.extensions.report.contents import FileContents, UnreadableFile
 from sbbf_tool.extensions.report.filter_figures import build_fill_figure, build_rates_figure
-from sbbf_tool.extensions.report.page_report import UnreadableFile
-from sbbf_tool.extensions.report.pictures.figure import Figure, FigureTable, count, render_figure, render_table, table
+from sbbf_tool.extensions.report.lake_figures import build_query_figures
+from sbbf_tool.extensions.report.pictures.figure import Figure, FigureTable, count, load_style, render_figure, render_table, table
 from sbbf_tool.extensions.report.pictures.folds import build_folds_figure
-from sbbf_tool.extensions.report.pictures.style import load_style
-from sbbf_tool.extensions.report.query_figures import build_query_figures
 from sbbf_tool.extensions.report.totals import LakeTotals
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, format_size

@@ -28,7 +28,7 @@ LOWEST_DECADE = -9
 
 @dataclass(slots=True)
 class Sums:
-    """A column in all files, or in one partition."""
+    """A column in all files, in one partition, or in an earlier run."""
 
     filters: int = 0
     bytes: int = 0
@@ -37,6 +37,11 @@ class Sums:
     worst_fpp: float | None = None
     deciles: Counter[int] = field(default_factory=Counter)
     """Filters by tenths of bits set."""
+
+    def add_rate(self, fpp: float) -> None:
+        self.measured_filters += 1
+        self.fpp_sum += fpp
+        self.worst_fpp = max(self.worst_fpp or 0.0, fpp)
 
     @property
     def mean_fpp(self) -> float | None:
@@ -105,7 +110,7 @@ class LakeTotals:
     def __init__(self) -> None:
         self.files = self.bytes = self.rows = self.row_groups = self.filters = 0
         self.footer_bytes = self.filter_bytes = self.unreferenced_bytes = 0
-        self.files_with_filters = self.unreadable_filters = 0
+        self.unreadable_filters = 0
         self.columns: dict[str, Sums] = {}
         self.folds: dict[str, Folds] = {}
         self.partitions: dict[str, Partition] = {}
@@ -115,7 +120,6 @@ class LakeTotals:
         self.queries: dict[str, QuerySum] = {}
         self.dots = Dots()
         self.locked_files = 0
-        self.notes: Counter[str] = Counter()
         self._worst: list[FileRank] = []
 
     def add(self, contents: FileContents) -> None:
@@ -128,9 +132,7 @@ class LakeTotals:
         self.footer_bytes += report.footer_bytes
         self.unreferenced_bytes += sum(each.length for each in report.unreferenced)
         self.locked_files += bool(report.locked_columns)
-        with_filter = [row for row in report.filters if row.has_filter]
-        self.files_with_filters += bool(with_filter)
-        self.filters += len(with_filter)
+        self.filters += sum(row.has_filter for row in report.filters)
         self._add_filters(contents)
         self._add_findings(contents)
         for query in contents.queries:
@@ -155,9 +157,7 @@ class LakeTotals:
                 sums.filters += row.unreadable is None
                 sums.bytes += size
                 if row.estimated_fpp is not None and row.fill_ratio is not None:
-                    sums.measured_filters += 1
-                    sums.fpp_sum += row.estimated_fpp
-                    sums.worst_fpp = max(sums.worst_fpp or 0.0, row.estimated_fpp)
+                    sums.add_rate(row.estimated_fpp)
                     sums.deciles[min(9, int(row.fill_ratio * 10))] += 1
             if row.estimated_fpp is not None:
                 self.decades[_decade_of(row.estimated_fpp)] += 1

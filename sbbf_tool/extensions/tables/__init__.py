@@ -5,7 +5,7 @@ from __future__ import annotations
 from sbbf_tool.extension import Extension
 
 EXTENSION = Extension(
-    documents={"abandoned": f"{__name__}.abandoned:AbandonedReport"},
+    documents={"abandoned": f"{__name__}.copies:AbandonedReport"},
     options={"repair": f"{__name__}.abandoned_command:make_options"},
     topics={"tables": f"{__name__}.help_command:TEXT"},
     tables=f"{__name__}.locate",

@@ -1,22 +1,22 @@
-"""`sbbf repair TABLE --abandoned`: the copies of files that runs left in a table."""
+"""`sbbf repair TABLE --abandoned AGE`: the copies of files that runs left in a table."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from sbbf_tool.cli.formats import Run, View
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
 from sbbf_tool.display import redact
 from sbbf_tool.extension import INSTEAD
-from sbbf_tool.extensions.tables.abandoned import AbandonedReport
+from sbbf_tool.extensions.tables.copies import AbandonedReport
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.changes import ChangeOptions
+    from sbbf_tool.cli.changes import ChangedFiles
 
     _FloatParameter = click.ParamType[float]
 else:
@@ -37,67 +37,48 @@ class _Duration(_FloatParameter):
         return float(int(match[1]) * _SECONDS[match[2]])
 
 
-_ABANDONED, _AGE = "sbbf.abandoned", "sbbf.older_than"
-
-
 def make_options() -> list[click.Option]:
     """Make the options of `repair`: with --abandoned, it is about copies instead of filters."""
 
-    def remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
-        if value not in (None, False):
-            ctx.meta[_AGE if param.name == "older_than" else _ABANDONED] = value
-            ctx.meta[INSTEAD] = repair_abandoned
+    def remember(ctx: click.Context, param: click.Parameter, age: float | None) -> None:
+        if age is not None:
+            ctx.meta[INSTEAD] = partial(repair_abandoned, age)
 
     return [
         click.Option(
             ["--abandoned"],
-            is_flag=True,
-            expose_value=False,
-            callback=remember,
-            help="Of a table: list copies that a run left without a commit; --in-place deletes them.",
-        ),
-        click.Option(
-            ["--older-than"],
             type=_Duration(),
             metavar="AGE",
             expose_value=False,
             callback=remember,
-            help="With --abandoned: only copies of this age, such as 30m.  [default: 24h]",
+            help="Of a table: list copies that a run left without a commit at least 24h, 30m, ... ago; --in-place deletes them.",
         ),
     ]
 
 
-def repair_abandoned(change: ChangeOptions, columns: tuple[str, ...]) -> int:
+def repair_abandoned(age: float, files: ChangedFiles, columns: tuple[str, ...]) -> int:
     """List the abandoned copies of a table; delete them if the command changes it in place."""
-    from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, find_unreferenced
+    from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenced
     from sbbf_tool.extensions.tables.lake_table import LakeTable
 
-    meta = click.get_current_context().meta
-    if _ABANDONED not in meta:
-        raise click.UsageError("--older-than applies only with --abandoned")
-    table = change.files.table
+    table = files.table
     if not isinstance(table, LakeTable):
         raise click.UsageError("--abandoned is for a table: give its root as the only PATH")
-    if change.output is not None:
+    if files.output is not None:
         raise click.UsageError("--output is for one file; delete abandoned copies with --in-place")
-    if change.files.where is not None or columns:
+    if files.where is not None or columns:
         raise click.UsageError("--abandoned is for the whole table: it takes neither --where nor --column")
-    age = meta.get(_AGE, OLD_SECONDS)
     copies, younger = find_unreferenced(table, age)
-    deletes = change.in_place and not change.dry_run
+    deletes = files.in_place and not files.dry_run
     if deletes:
         delete_abandoned(table, copies, age)
     report = AbandonedReport(table.name, tuple(copies), deletes, len(younger))
-    view = _AbandonedView()
-    change.outputs.print(Run(view, AbandonedReport, is_single=True), view.schema, report)
+    files.outputs.print("abandoned", report, _show_report)
     return 0
 
 
-class _AbandonedView(View[AbandonedReport]):
-    schema = "abandoned"
-
-    def show(self, page: Page, report: AbandonedReport) -> None:
-        page.table(_COLUMNS, [(int(copy.age_seconds / 3600), copy.path) for copy in report.copies])
-        done = "deleted" if report.deleted else "abandoned; --in-place deletes them" if report.copies else "abandoned"
-        younger = f"; {report.younger:,} younger: a run may be at work on them, see --older-than" if report.younger else ""
-        page.say(f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} {done}{younger}")
+def _show_report(page: Page, report: AbandonedReport) -> None:
+    page.table(_COLUMNS, [(int(copy.age_seconds / 3600), copy.path) for copy in report.copies])
+    done = "deleted" if report.deleted else "abandoned; --in-place deletes them" if report.copies else "abandoned"
+    younger = f"; {report.younger:,} younger: a run may be at work on them" if report.younger else ""
+    page.say(f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} {done}{younger}")

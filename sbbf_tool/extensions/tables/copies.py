@@ -17,19 +17,49 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from sbbf_tool import log
 from sbbf_tool.errors import SbbfError, WriteError
-from sbbf_tool.extensions.tables.abandoned import AbandonedCopy
 from sbbf_tool.file.table_file import run_of_copy
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
 from sbbf_tool.storage.system_calls import reason_of
 from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep_folder
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.lake_table import LakeTable
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedCopy:
+    """A copy that no version of the table refers to, made by a run that is no longer at work."""
+
+    path: str
+    run: str
+    """Id of the run, which is part of the copy's name."""
+    age_seconds: float
+    """Seconds since the run renewed its marker; since the copy was written, if there is no marker."""
+
+
+@dataclass(frozen=True, repr=False)
+class AbandonedReport(Tabular):
+    """The abandoned copies in a table."""
+
+    table: str
+    copies: tuple[AbandonedCopy, ...]
+    deleted: bool
+    """Whether the copies were deleted."""
+    younger: int = 0
+    """Number of copies that no version refers to, but that a run may still commit."""
+
+    def _summary(self) -> str:
+        done = "deleted" if self.deleted else "abandoned"
+        return f"{self.table}: {format_count(len(self.copies), 'copy', 'copies')} {done}"
+
 
 _PREFIX = "_sbbf-run-"
 _MARKER = re.compile(rf"{_PREFIX}(?P<run>[0-9a-f]{{16}})-(?P<seconds>[0-9]{{1,12}})")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import log
@@ -82,6 +83,8 @@ class TableRun:
         self.on_cluster = on_cluster
         self._pending: list[Replacement] = []
         self._bytes_by_path: dict[str, int] = {}
+        self._only_removes = True
+        """Whether the pending copies differ from the files only in filters that are gone."""
         self._new_paths: set[str] = set()
         """The copies that commits contain."""
         self._is_commit_uncertain = False
@@ -137,6 +140,7 @@ class TableRun:
         modified = (None if places.is_url(report.output) else places.modified(report.output)) or time.time()
         self._pending.append(Replacement(row.path, report.output, report.new_bytes, int(modified * 1000)))
         self._bytes_by_path[row.path] = report.old_bytes
+        self._only_removes &= report.only_removes
 
     def _commit(self) -> None:
         """Commit the pending copies; delete those of files that vanished. Raises the errors of `Table.commit`."""
@@ -145,7 +149,8 @@ class TableRun:
             return
         self._is_commit_uncertain = True
         try:
-            commit = self.table.commit(tuple(self._pending), self.change)
+            change = replace(self.change, operation="REMOVE BLOOM FILTERS") if self._only_removes else self.change
+            commit = self.table.commit(tuple(self._pending), change)
         except UncertainWriteError:
             raise
         except (RefusedError, WriteError, UsageError):
@@ -158,7 +163,7 @@ class TableRun:
         vanished = set(commit.vanished)
         self.old_bytes += sum(size for path, size in self._bytes_by_path.items() if path not in vanished)
         self._is_commit_uncertain = False
-        committed, self._pending = self._pending, []
+        committed, self._pending, self._only_removes = self._pending, [], True
         self._bytes_by_path.clear()
         _delete([copy.new_path for copy in committed if copy.old_path in vanished])
         self._new_paths.update(copy.new_path for copy in committed if copy.old_path not in vanished)

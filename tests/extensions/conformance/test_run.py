@@ -130,16 +130,6 @@ def test_paimon_probe_answers_as_paimon_does(corpus: Corpus) -> None:
     assert len({question.file for question in questions}) == 20
 
 
-def test_each_unusable_filter_excludes_what_is_stored(corpus: Corpus) -> None:
-    """A reader that takes its bytes for a filter is found. What it would read there are zeros, other bytes or nothing."""
-    file_names = {question.file for question in corpus.questions("parquet") if question.answer == "cannot say" and question.stored}
-    folders = Counter(name.split("/")[0] for name in file_names)
-    assert folders.keys() == {"booleans", "encrypted", "unusable", "drafts", "damaged"}
-    assert folders["drafts"] == 7
-    assert folders["unusable"] == 6
-    assert folders["damaged"] == 11
-
-
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("")
     with pytest.raises(RefusedError, match="the folder has files, but no corpus; name a new folder"):
@@ -234,15 +224,6 @@ def test_an_answer_that_loses_an_equal_value_is_noted(program, corpus_folder: Pa
     assert (both.passed, both.count("wrong")) == (False, 1)
 
 
-def test_a_reader_that_uses_no_filter_passes_unless_the_run_is_exact(program, corpus_folder: Path) -> None:
-    command, only = f"{program('sys.exit(0)')} {SINGLE}", ["types/int8.parquet"]
-    report = run_conformance(str(corpus_folder), reader=command, only=only)
-    assert (report.passed, report.count("unused")) == (True, 3)
-    exact = run_conformance(str(corpus_folder), reader=command, only=only, exact=True)
-    assert not exact.passed
-    assert [problem.verdict for problem in exact.problems] == ["unused"] * 3
-
-
 def test_a_crash_is_no_answer(program, corpus_folder: Path) -> None:
     """Interpreters end a program that raises with 1, which also means absent: an absence must be printed."""
     report = run_conformance(str(corpus_folder), reader=f"{program('raise ValueError(7)')} {SINGLE}", only=["types/int8.parquet"])
@@ -271,13 +252,6 @@ def test_one_question_that_crashes_costs_no_other_answer(program, corpus_folder:
     report = run_conformance(str(corpus_folder), reader=f"{program(code)} {{questions}}", only=["types/int8.parquet"])
     assert [(problem.value, problem.verdict) for problem in report.problems] == [("127", "failed")]
     assert (report.count("correct"), report.count("unused")) == (5, 3)
-
-
-def test_add_filter_is_a_writer_that_conforms(corpus_folder: Path) -> None:
-    command, only = f"{SBBF} add-filter {{in}} -c {{column}} --output {{out}}", ["inputs/boolean*", "inputs/uint8*", "inputs/double-zero*"]
-    report = run_conformance(str(corpus_folder), writer=command, only=only, exact=True)
-    assert report.passed, report.problems
-    assert report.count("correct") == report.calls == 3
 
 
 @pytest.mark.slow
@@ -390,11 +364,11 @@ def test_no_shell_sees_the_command(program, corpus_folder: Path, tmp_path: Path)
 
 def test_the_command_line(program, corpus_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = program("for line in open(args[0]): print('absent')")
-    words = ["conformance", "run", str(corpus_folder), "--only", "types/int8.parquet", "--reader"]
+    words = ["conformance", "run", str(corpus_folder), "--select", "types/int8.parquet", "--reader"]
     assert run([*words, f"{command} {{questions}}"]) == 1
     out = capsys.readouterr().out
     assert "wrong: types/int8.parquet: column v, value -128 and 5 more: absent, but the value is stored" in out
     assert out.splitlines()[-1].endswith("3 correct, 0 unused, 0 cannot say, 0 noted, 6 wrong, 0 failed: failed")
-    assert run([*words, f"{SBBF} probe {SINGLE}", "--exact", "--format", "json"]) == 0
+    assert run([*words, f"{SBBF} probe {SINGLE}", "--strict", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["schema"], document["passed"], document["results"][0]["correct"]) == ("sbbf.conformance-run", True, 9)

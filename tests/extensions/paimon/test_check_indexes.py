@@ -98,7 +98,7 @@ def test_each_rule_finds_its_defect(new_table: NewTable, tmp_path: Path, rule: A
     out, err = capfd.readouterr()
     assert out.startswith(f"{maker.root}: {rule.severity}: {rule.name}\n    {rule.message}\n")
     assert err == ""
-    command = ["paimon", "remove-index", str(maker.root), "--unreadable"] if rule.name == "unreadable-index" else None
+    command = ["paimon", "remove-index", str(maker.root), "--select", "unreadable-index"] if rule.name == "unreadable-index" else None
     if finding.fix is not None:
         program, *command = next(line for line in out.splitlines() if "fix: " in line).partition("fix: ")[2].split()
         assert program == "sbbf"

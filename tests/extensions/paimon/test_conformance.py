@@ -11,15 +11,14 @@ import pytest
 from extensions.paimon.paimon_answers import Answers, bloom_answers, format_value
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, parse_bloom64
-from sbbf_tool.extensions.paimon.bloom64_sizing import compute_sizing
+from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing
 from sbbf_tool.extensions.paimon.build_index import build
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.fast_hash import key_of
-from sbbf_tool.extensions.paimon.file_index import find_index
 from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.literals import parse_literal
-from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, open_table
 from sbbf_tool.extensions.paimon.verbs.verify import verify_table
 from sbbf_tool.storage.folders import LocalFolders
 

@@ -17,12 +17,11 @@ from extensions.paimon.paimon_tables import SYNC
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
 from sbbf_tool.extensions.avro.schema import parse_schema
-from sbbf_tool.extensions.paimon.arrow_columns import combine_int96, infer_type
+from sbbf_tool.extensions.paimon.arrow_columns import combine_int96
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
 from sbbf_tool.extensions.paimon.data_file import hash_columns
-from sbbf_tool.extensions.paimon.data_types import DataType, parse_type_text
-from sbbf_tool.extensions.paimon.fast_hash import hash_bytes
-from sbbf_tool.extensions.paimon.hash_batch import HashBatch
+from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.fast_hash import HashBatch, hash_bytes
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import parse_indexed_column
 from support.tables import each
@@ -154,13 +153,6 @@ def test_a_known_type_decides_how_fine_a_timestamp_is() -> None:
         assert hash_column(data, name, "ms", "TIMESTAMP(6)")[0] == {wang_hash(MICROS // 1000 * 1000), wang_hash(-1000)}
 
 
-@each("unit, precision", [("s", 3), ("ms", 3), ("us", 6), ("ns", 6)])
-def test_a_timestamp_is_hashed_in_milliseconds_or_microseconds(unit: str, precision: int) -> None:
-    assert infer_type(pa.timestamp(unit), orc=False) == DataType("TIMESTAMP", precision)
-    assert infer_type(pa.timestamp(unit, "UTC"), orc=False) == DataType("TIMESTAMP_LTZ", precision)
-    assert infer_type(pa.timestamp(unit), orc=True) is None
-
-
 def test_times_are_milliseconds_of_the_day() -> None:
     times = pa.table({"t": pa.array([1_234_567_890], pa.time64("us")), "u": pa.array([1_234_567], pa.time32("ms"))})
     assert hash_column(parquet_bytes(times), "x.parquet", "t")[0] == {wang_hash(1_234_567)}
@@ -174,14 +166,6 @@ def test_blanks_behind_char_in_orc_do_not_count() -> None:
     assert hash_column(orc_bytes(padded), "x.orc", "c", "CHAR(5)")[0] == text_hashes(b"ab", b"")
     assert hash_column(orc_bytes(padded), "x.orc", "c", "VARCHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
     assert hash_column(parquet_bytes(padded), "x.parquet", "c", "CHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
-
-
-def test_maps_of_a_slice_are_its_own() -> None:
-    maps = pa.array([[("k", number)] if number % 3 else None for number in range(20_000)], pa.map_(pa.string(), pa.int64()))
-    data = parquet_bytes(pa.table({"m": maps}))
-    hashes, rows, nulls = hash_column(data, "x.parquet", "m[k]")
-    assert hashes == {wang_hash(number) for number in range(20_000) if number % 3}
-    assert (rows, nulls) == (20_000, len(range(0, 20_000, 3)))
 
 
 @each(

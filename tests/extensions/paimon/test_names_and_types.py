@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.binary_row import Timestamp, Value, build_row, parse_row
 from sbbf_tool.extensions.paimon.data_types import DataType, parse_data_type, parse_fields, parse_type_text
+from sbbf_tool.extensions.paimon.index_container import build_utf, parse_utf
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, parse_manifest_threshold, parse_memory_size
-from sbbf_tool.extensions.paimon.manifest_stats import partition_stats
-from sbbf_tool.extensions.paimon.modified_utf8 import build_utf, parse_utf
+from sbbf_tool.extensions.paimon.manifest import partition_stats
 from sbbf_tool.extensions.paimon.partition_path import build_segments, display_value, escape, format_java_float
 from sbbf_tool.extensions.paimon.table_schema import TableSchema
 from support.tables import each

@@ -22,12 +22,11 @@ from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.paimon.build_index import build
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.file_index import find_index
 from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.publish import publish
-from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, open_table
 from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_table

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker
+from extensions.paimon.paimon_tables import NewFile, NewTable
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build, build_index
@@ -45,22 +45,6 @@ def answers(report: PaimonProbeReport) -> dict[str, list[bool]]:
 
 
 ONE_VALUE = {"id": pa.array([1, 2, 3]), "s": pa.array(["a", "b", None])}
-TWO = {"id": pa.array([11, 12, 13]), "s": pa.array(["x", "y", "z"])}
-
-
-def two_files(maker: TableMaker) -> None:
-    """One data file with its index in the manifest, one with it in a file, and one without any."""
-    maker.commit(NewFile(ONE_VALUE, name="one.parquet", embedded=index_of(ONE_VALUE, "id", "s")))
-    maker.commit(NewFile(TWO, name="two.parquet", extra_files=("two.parquet.index",)), NewFile(TWO, name="three.parquet"))
-    (maker.root / "bucket-0" / "two.parquet.index").write_bytes(index_of(TWO, "id", "s"))
-
-
-def test_the_embedded_index_counts(new_table: NewTable) -> None:
-    maker = new_table()
-    maker.commit(NewFile(ONE_VALUE, name="one.parquet", embedded=index_of(ONE_VALUE, "s"), extra_files=("one.parquet.index",)))
-    (maker.root / "bucket-0" / "one.parquet.index").write_bytes(index_of(TWO, "s"))
-    assert rules(inspect_paimon(str(maker.root))) == ["duplicate-index"]
-    assert answers(probe_paimon(str(maker.root), "s", ["a", "x"])) == {"one.parquet": [True, False]}
 
 
 def test_a_file_whose_index_cannot_be_read_may_hold_any_value(new_table: NewTable) -> None:
@@ -96,28 +80,6 @@ def test_indexes_paimon_does_not_look_at(
     report = probe_paimon(str(maker.root), "s", ["nowhere"])
     assert report.unused_reason == unused_reason
     assert len(report.skipped) == 1
-
-
-def test_probe_says_which_files_remain(new_table: NewTable) -> None:
-    maker = new_table()
-    two_files(maker)
-    read: list[str] = []
-
-    class RecordingFiles(LocalFolders):
-        def read(self, path: str, most: int | None = None) -> bytes:
-            read.append(path)
-            return super().read(path, most)
-
-    report = probe_paimon(str(maker.root), "s", ["a", "x", None, "nowhere"], files=RecordingFiles())
-    assert answers(report) == {
-        "one.parquet": [True, False, True, False],
-        "two.parquet": [False, True, True, False],
-        "three.parquet": [True, True, True, True],
-    }
-    assert [file.data_file for file in probe_paimon(str(maker.root), "id", ["1"]).remaining] == ["one.parquet", "three.parquet"]
-    assert report.files[0].answers[0].hash64 == "d24ec4f1a98c6e5b"
-    assert read
-    assert not any(path.endswith(".parquet") for path in read)
 
 
 def test_a_type_without_hash_and_a_column_without_index_remain(new_table: NewTable) -> None:

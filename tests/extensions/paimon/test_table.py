@@ -17,11 +17,11 @@ from pyarrow import orc
 
 from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker, avro_header, columns, contents, manifest_header
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.avro.file import build_file
 from sbbf_tool.extensions.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
-from sbbf_tool.extensions.paimon.snapshot import build_snapshot, parse_snapshot
 from sbbf_tool.extensions.paimon.table import PATH_DIRECTORY, is_below, open_table
+from sbbf_tool.extensions.paimon.table_schema import build_snapshot, parse_snapshot
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
@@ -34,19 +34,6 @@ COLUMNS = {"id": pa.array([1, 2]), "s": pa.array(["a", "b"])}
 
 def names(files: LocalFolders, maker: TableMaker, **how: int) -> list[str]:
     return [live.file.name for live in open_table(files, str(maker.root), **how).live_files]
-
-
-def test_files_come_and_go(files: LocalFolders, new_table: NewTable) -> None:
-    maker = new_table()
-    first, second, third = (NewFile(COLUMNS, name=f"{at}.parquet") for at in range(3))
-    maker.commit(first, second)
-    maker.commit(third)
-    maker.drop(first)
-    assert names(files, maker) == ["1.parquet", "2.parquet"]
-    assert names(files, maker, snapshot=2) == ["0.parquet", "1.parquet", "2.parquet"]
-    assert open_table(files, str(maker.root) + "/").snapshot == open_table(files, str(maker.root)).snapshot
-    with pytest.raises(UsageError, match="no snapshot 9"):
-        open_table(files, str(maker.root), snapshot=9)
 
 
 def test_entries_may_come_in_any_order(new_table: NewTable) -> None:

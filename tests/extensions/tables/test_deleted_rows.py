@@ -156,12 +156,12 @@ def test_rows_that_a_delta_table_has_deleted(tmp_path, capsys, kind):
     assert outcome(capsys, "probe", path, "id", 17)[0] == 0, "only reading shows that a row is deleted"
     for number, code in ((17, 1), (20, 0)):
         assert outcome(capsys, "probe", path, f"id = {number}", "--confirm")[0] == code
-        assert outcome(capsys, "probe", path, number, "--any-column", "--confirm")[0] == code
+        assert outcome(capsys, "probe", path, "*", number, "--confirm")[0] == code
     assert outcome(capsys, "probe", path, "id", 17, 20, "--rows", "--format", "csv") == (
         0,
         f"file,row_group,row,value,column\n{path}/a.parquet,1,20,20,id\n",
     )
-    assert outcome(capsys, "probe", path, "id", 17, "--confirm", "--all-versions", "--names")[:1] == (0,)
+    assert outcome(capsys, "probe", path, "id", 17, "--confirm", "--all-versions", "--format", "names")[:1] == (0,)
 
 
 def test_a_file_that_the_log_has_twice(tmp_path):
@@ -262,7 +262,7 @@ def test_versions_of_a_delta_table(tmp_path, capsys):
     summary = json.loads(text.splitlines()[-1])
     assert (summary["skipped"], summary["totals"]["files_gone"], summary["totals"]["files_unlisted"]) == (len(gone), len(gone), 1)
     assert {type(number) for number in summary["totals"].values()} == {int}
-    code, text = outcome(capsys, "probe", path, "id", 15, "--confirm", "--all-versions", "--names")
+    code, text = outcome(capsys, "probe", path, "id", 15, "--confirm", "--all-versions", "--format", "names")
     assert (code, "files of earlier versions are gone" in text) == (0, True)
 
 
@@ -381,7 +381,7 @@ def test_equality_deletes_are_not_applied(hadoop, capsys):
     assert (report.rows, report.inconclusive, report.unreadable) == ((), (), ())
     assert [outcome(capsys, "probe", folder, "id", number, "--confirm")[0] for number in (7, 9, 300)] == [0, 1, 1]
     assert "equality deletes" in outcome(capsys, "probe", folder, "id", 7, "--confirm")[1]
-    assert "reading does not show" in outcome(capsys, "probe", folder, "id", 7, "--confirm", "--names")[1]
+    assert "reading does not show" in outcome(capsys, "probe", folder, "id", 7, "--confirm", "--format", "names")[1]
     assert count_present(folder, [7, 8, 9, 300], all_versions=True) == {7: 1, 8: 1, 9: 1}
 
 

@@ -14,7 +14,7 @@ from sbbf_tool.display import redact, redact_text
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.extensions.tables.copies import delete_abandoned, find_unreferenced
 from sbbf_tool.extensions.tables.ducklake import catalog
-from sbbf_tool.extensions.tables.ducklake.name import TableName, parse_name
+from sbbf_tool.extensions.tables.ducklake.catalog import TableName, parse_name
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.file.table_file import new_run

@@ -94,7 +94,7 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
             assert outcome(capsys, command, "lake:n.t", "id", value)[0] == 0
 
 
-@pytest.fixture(params=["sqlite", "duckdb"])
+@pytest.fixture(params=["sqlite", pytest.param("duckdb", marks=pytest.mark.heavy)])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
     """A catalog as DuckDB 1.5 writes it, whose table has a file, and rows inlined under two schemas: `s` was renamed from `name`."""
     pytest.importorskip("duckdb")

@@ -17,6 +17,7 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.tables.table_run import TableRun
+from support.samples import places
 from support.tables import each
 
 RUN = "0123456789abcdef"
@@ -43,7 +44,7 @@ def documents(capsys, *words: object) -> list[dict]:
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_filters_are_added_in_one_commit(table, capsys):
+def test_filters_are_added_in_one_commit(table, capsys, monkeypatch):
     before = sorted(table.rglob("*"))
     assert call(capsys, "add-filter", table, "-c", "id", "-n")[0] == 0
     assert sorted(table.rglob("*")) == before
@@ -60,7 +61,8 @@ def test_filters_are_added_in_one_commit(table, capsys):
     assert documents(capsys, "verify", table)[-1]["done"] == 3
     *_, summary = documents(capsys, "add-filter", table, "-c", "id", "--in-place")
     assert (summary["skipped"], summary["totals"]["commits"]) == (3, [])
-    *rows, summary = documents(capsys, "remove-filter", table, "-c", "id", "--in-place", "--files-per-commit", "2")
+    monkeypatch.setenv("SBBF_REMOVE_FILTER_FILES_PER_COMMIT", "2")
+    *rows, summary = documents(capsys, "remove-filter", table, "-c", "id", "--in-place")
     commits = [(commit["files"], commit["version"]) for commit in summary["totals"]["commits"]]
     assert commits == [(2, "version 4"), (1, "version 5")]
     assert all(row["output"] != row["file"] for row in rows)
@@ -69,7 +71,7 @@ def test_filters_are_added_in_one_commit(table, capsys):
 def test_commands_that_read_take_only_live_files(table, capsys):
     call(capsys, "add-filter", table, "-c", "id", "--in-place")
     assert len(documents(capsys, "inspect", table)) == 4
-    assert len(documents(capsys, "inspect", table, "--no-bitsets")) == 4
+    assert len(documents(capsys, "inspect", table, "--quick")) == 4
     assert len(documents(capsys, "inspect", table, "--as-files")) == 7
     assert len(documents(capsys, "inspect", table, "--where", "day = 'd1'")) == 2
     assert call(capsys, "probe", table, "id", "250")[0] == 0
@@ -85,8 +87,8 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
     code, _, err = call(capsys, "add-filter", file, "-c", "id", "--in-place")
     assert code == 4
     assert f"name the table itself, {table}, to change its files in one commit, or allow changes to files of tables" in err
-    assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow-table-files")[0] == 0
-    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--allow-table-files")
+    assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow", "table-files")[0] == 0
+    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--allow", "table-files")
     assert (code, "committed" in out, deltalake.DeltaTable(table).version()) == (0, False, 2)
 
 
@@ -122,7 +124,7 @@ def test_filters_that_exclude_hardly_any_value_are_not_committed(table, capsys):
     code, out, err = call(capsys, *words)
     assert (code, "committed 3 files" in out) == (4, True), out
     assert err.count("column id: 1 filter left out, whose false-positive rate would be") == 1
-    assert call(capsys, *words, "--force")[0] == 0
+    assert call(capsys, *words, "--allow", "weak-filters")[0] == 0
 
 
 def test_abandoned_copies_are_listed_and_deleted(table, capsys):
@@ -130,22 +132,21 @@ def test_abandoned_copies_are_listed_and_deleted(table, capsys):
     abandoned = table / "day=d0" / f"sbbf-{RUN}-00000000-part.parquet"
     abandoned.write_bytes(b"copy")
     os.utime(abandoned, (time.time() - 7200,) * 2)
-    (document,) = documents(capsys, "repair", table, "--abandoned")
+    (document,) = documents(capsys, "repair", table, "--abandoned", "24h")
     assert (document["copies"], document["younger"]) == ([], 1)
-    (document,) = documents(capsys, "repair", table, "--abandoned", "--older-than", "1h")
+    (document,) = documents(capsys, "repair", table, "--abandoned", "1h")
     assert ([copy["path"] for copy in document["copies"]], document["deleted"]) == ([str(abandoned)], False)
-    code, out, _ = call(capsys, "repair", table, "--abandoned", "--older-than", "90m", "--in-place")
+    code, out, _ = call(capsys, "repair", table, "--abandoned", "90m", "--in-place")
     assert (code, out.splitlines()[-1]) == (0, f"{table}: 1 copy deleted")
     assert not abandoned.exists()
     assert call(capsys, "verify", table)[0] == 0
     for words in (
-        ("--older-than", "1h"),
-        ("--abandoned", "--older-than", "soon"),
-        ("--abandoned", "-c", "id"),
-        ("--abandoned", "--where", "x=1"),
+        ("--abandoned", "soon"),
+        ("--abandoned", "24h", "-c", "id"),
+        ("--abandoned", "24h", "--where", "x=1"),
     ):
         assert call(capsys, "repair", table, *words, "--in-place")[0] == 2
-    assert call(capsys, "repair", table / "day=d0", "--abandoned")[0] == 2
+    assert call(capsys, "repair", table / "day=d0", "--abandoned", "24h")[0] == 2
 
 
 def test_copies_that_a_clean_up_deletes_before_the_commit(table, capsys, monkeypatch):
@@ -225,8 +226,30 @@ def test_the_fix_of_check_names_the_table_and_resolves_the_finding(table, capsys
     (fix,) = re.findall(r"fix: sbbf (.*)", out)
     assert (code, shlex.split(fix)) == (1, ["add-filter", str(table), "-c", "id", "--in-place"])
     Path("sbbf.toml").write_text(f'[[filters]]\npaths = "{table}"\ncolumns = ["id"]\n')
-    code, out, _ = call(capsys, "check", table, "--declared")
+    code, out, _ = call(capsys, "check", table, "--select", "declared")
     assert (code, f"fix: sbbf {fix}" in out) == (1, True), out
     assert call(capsys, *shlex.split(fix))[0] == 0
     assert call(capsys, "check", table, "--require", "id")[0] == 0
-    assert call(capsys, "check", table, "--declared")[0] == 0
+    assert call(capsys, "check", table, "--select", "declared")[0] == 0
+
+
+def test_a_commit_says_what_was_done(table, capsys, tmp_path):
+    """Filters that `repair` drops, and that `apply` removes, are removed; names of files are relative to the root of the table."""
+    call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    for live in deltalake.DeltaTable(table).file_uris():
+        (place,) = places(live).values()
+        with open(live, "r+b") as stream:
+            stream.seek(place.offset)
+            stream.write(bytes(place.length))
+    code, out, err = call(capsys, "repair", table, "--rebuild", "none", "--in-place")
+    assert code == 0, err
+    assert str(table) not in out.split("undo: ")[0]
+    code, out, err = call(capsys, "add-filter", table, "-c", "id", "--in-place")
+    config = tmp_path / "sbbf.toml"
+    config.write_text(f'[[filters]]\npaths = "{table}"\ncolumns = ["none"]\n')
+    call(capsys, "apply", table, "--config", config, "--remove-undeclared", "--in-place")
+    operations = [entry["operation"] for entry in reversed(deltalake.DeltaTable(table).history())]
+    assert operations[3:] == ["ADD BLOOM FILTERS", "REMOVE BLOOM FILTERS"] * 2
+    # What needs nothing is not listed file by file.
+    code, out, err = call(capsys, "remove-filter", table, "-c", "id", "--in-place")
+    assert (code, "skipped" in err, "3 had no filter to remove" in out) == (0, False, True)

@@ -73,14 +73,6 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
 # Copies that no commit contains
 
 
-def test_copies_of_files_that_vanished_are_deleted(tmp_path):
-    table = make_table(tmp_path / "t")
-    table.before_commit = lambda: table.write(table.entries()[1:])
-    run, _ = change_with(table, add("id"), "id")
-    assert [os.path.basename(path) for path in run.commits[0].vanished] == ["part-0.parquet"]
-    assert len(copies_in(table)) == 2
-
-
 @each("damage", [os.unlink, lambda path: os.truncate(path, 100)])
 @each("files_per_commit", [None, 2])
 def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(tmp_path, damage, files_per_commit):
@@ -137,18 +129,6 @@ def test_copies_stay_if_it_is_unknown_whether_the_commit_succeeded(tmp_path, err
     with pytest.raises(type(error)):
         change_with(table, add("id"), "id")
     assert len(copies_in(table)) == 3
-
-
-@each("jobs", [1, 2])
-def test_copies_are_deleted_if_the_run_is_interrupted(tmp_path, jobs):
-    table = make_table(tmp_path / "t", 4)
-    run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)))
-    rows = run.rows(LocalRunner(jobs).run, add("id"))
-    next(rows)
-    with pytest.raises(KeyboardInterrupt):
-        rows.throw(KeyboardInterrupt())
-    assert (copies_in(table), table.versions(), run.commits) == ([], [0], [])
-    assert not list(tmp_path.rglob("_sbbf-run-*"))
 
 
 def test_a_copy_whose_row_was_lost_is_deleted(tmp_path):

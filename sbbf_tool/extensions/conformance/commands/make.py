@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.numbers import format_count
@@ -18,30 +18,28 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
-@click.option("--only", metavar="PATTERN", multiple=True, help="Write the files whose names match, such as 'types/*' (repeat for more).")
+@click.option(
+    "--select", "only", metavar="PATTERN", multiple=True, help="Write the files whose names match, such as 'types/*' (repeat for more)."
+)
 @output_options()
 def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
     """Write the corpus to DIR, with manifest.json: files, questions and answers. DIR is empty or missing, or has a corpus.
 
     \b
     $ sbbf conformance make corpus
-    $ sbbf conformance make corpus --only 'types/*'
+    $ sbbf conformance make corpus --select 'types/*'
 
     The files of one version of the corpus have the same bytes on every machine.
     """
-    from sbbf_tool.extensions.conformance.reports import MadeCorpus
     from sbbf_tool.extensions.conformance.verbs import make_corpus
 
     with show_progress("writing the corpus"):
         report = make_corpus(folder, only=only)
-    outputs.print(Run(_MakeView(), MadeCorpus, is_single=True), "conformance-make", report)
+    outputs.print("conformance-make", report, _show_report)
 
 
-class _MakeView(View["MadeCorpus"]):
-    schema = "conformance-make"
-
-    def show(self, page: Page, report: MadeCorpus) -> None:
-        inputs = f"{format_count(report.inputs, 'input')} for writers"
-        page.say(f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}")
-        page.say(f"{format_count(report.questions, 'question')}, {page.bytes(report.bytes)}")
-        page.say(f"sha256 of manifest.json: {report.sha256}")
+def _show_report(page: Page, report: MadeCorpus) -> None:
+    inputs = f"{format_count(report.inputs, 'input')} for writers"
+    page.say(f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}")
+    page.say(f"{format_count(report.questions, 'question')}, {page.bytes(report.bytes)}")
+    page.say(f"sha256 of manifest.json: {report.sha256}")

@@ -8,8 +8,8 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
-from sbbf_tool.cli.options import COLUMNS, COMMAND_LINE, About
+from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
@@ -29,60 +29,56 @@ _COLUMNS = (
 )
 
 
-class _OfTables(click.Option):
-    about = About(COLUMNS, COMMAND_LINE)
-
-
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False)
-@click.option("--reader", metavar="CMD", help="Test this command with {file}, {column} and {value}, or with {questions}.")
+@click.option(
+    "--reader", metavar="CMD", help="Test this command with {file} (or {table}, of Paimon), {column} and {value}, or with {questions}."
+)
 @click.option("--writer", metavar="CMD", help="Test this command with {in} and {out}.")
-@click.option("--paimon-reader", cls=_OfTables, metavar="CMD", help="Test this with {file}, a table of Paimon, {column} and {value}.")
-@click.option("--only", metavar="PATTERN", multiple=True, help="Test with files whose names match, such as 'types/*' (repeat for more).")
-@click.option("--exact", is_flag=True, help="Also fail if a filter is not used, or only some readers accept it.")
-@click.option("--timeout", type=float, metavar="SECONDS", default=60, show_default=True, help="Time limit of a call.")
+@click.option(
+    "--select", "only", metavar="PATTERN", multiple=True, help="Test with files whose names match, such as 'types/*' (repeat for more)."
+)
+@click.option("--strict", "exact", is_flag=True, help="Also fail if a filter is not used, or only some readers accept it.")
+@click.option("--timeout", cls=PureSetting, type=float, metavar="SECONDS", default=60, help="Time limit of a call.  [default: 60]")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Calls at the same time.  [default: one per core]")
 @output_options()
-def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], **options: Any) -> int:
+def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader: str | None, **options: Any) -> int:
     """Test a reader or writer with the corpus in DIR, or with one that is made for the run and deleted.
 
     \b
     $ sbbf conformance run --reader './reader {file} {column} {value}'
-    $ sbbf conformance run corpus --writer './writer {in} {out}' --only 'types/*'
+    $ sbbf conformance run --writer './writer {in} {out}' --select 'types/*'
 
     CMD is split into words once, and run without a shell. A reader ends with exit code 0 if the value may be stored, with 1 if it is
     absent, which it also prints, and with 3 if it cannot say; with {questions}, a file with a JSON object per line, it prints maybe, absent
     or cannot say for each. A writer writes the file {in} with a filter on {column} to {out}. Exit code 0: no answer is wrong; 1: a value is
     lost, or a call failed.
     """
-    from sbbf_tool.extensions.conformance.reports import ConformanceReport
     from sbbf_tool.extensions.conformance.verbs import run_conformance
 
     with show_progress("testing with the corpus"):
-        report = run_conformance(folder, only=only, **options)
-    outputs.print(Run(_RunView(), ConformanceReport, is_single=True), "conformance-run", report)
+        of_tables = reader is not None and "{table}" in reader
+        readers = {"paimon_reader": reader.replace("{table}", "{file}")} if reader is not None and of_tables else {"reader": reader}
+        report = run_conformance(folder, only=only, **readers, **options)
+    outputs.print("conformance-run", report, _show_report)
     stop_if_unread()
     return 0 if report.passed else 1
 
 
-class _RunView(View["ConformanceReport"]):
-    schema = "conformance-run"
+def _show_report(page: Page, report: ConformanceReport) -> None:
+    from sbbf_tool.extensions.conformance.reports import VERDICTS
 
-    def show(self, page: Page, report: ConformanceReport) -> None:
-        from sbbf_tool.extensions.conformance.reports import VERDICTS
-
-        rows = [
-            (each.file, each.type, each.correct, each.unused, each.cannot_say, each.noted, each.wrong, each.failed)
-            for each in report.results
-        ]
-        page.table(_COLUMNS, rows, matters=lambda row: any(row[3:]))
-        lines = list(_describe_all(report.problems))
-        page.say_all(lines[:_MOST_PROBLEMS])
-        if len(lines) > _MOST_PROBLEMS:
-            page.say(f"and {len(lines) - _MOST_PROBLEMS:,} more; --format json lists all")
-        counts = ", ".join(f"{report.count(verdict):,} {verdict}" for verdict in VERDICTS)
-        subject = f"corpus of version {report.corpus_version}, {report.kind}, {format_count(report.calls, 'call')}"
-        page.say(f"{subject}: {counts}: {'passed' if report.passed else 'failed'}")
+    rows = [
+        (each.file, each.type, each.correct, each.unused, each.cannot_say, each.noted, each.wrong, each.failed) for each in report.results
+    ]
+    page.table(_COLUMNS, rows, matters=lambda row: any(row[3:]))
+    lines = list(_describe_all(report.problems))
+    page.say_all(lines[:_MOST_PROBLEMS])
+    if len(lines) > _MOST_PROBLEMS:
+        page.say(f"and {len(lines) - _MOST_PROBLEMS:,} more; --format json lists all")
+    counts = ", ".join(f"{report.count(verdict):,} {verdict}" for verdict in VERDICTS)
+    subject = f"corpus of version {report.corpus_version}, {report.kind}, {format_count(report.calls, 'call')}"
+    page.say(f"{subject}: {counts}: {'passed' if report.passed else 'failed'}")
 
 
 def _describe_all(problems: Sequence[ConformanceProblem]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import chdb
 from chdb import session
 
-from sbbf_tool.extensions.engine_runs.dialects import ClickHouseDialect
+from sbbf_tool.extensions.engine_runs.dialects import ClickHouseDialect, escape_glob
 from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest, count_row_groups
 
 _ROWS, _PAGES, _BYTES = "ParquetRowsFilterExpression", "ParquetReadPages", "ReadBufferFromFileDescriptorReadBytes"
@@ -47,7 +48,8 @@ class ClickHouseDriver:
             column = self._dialect.reference(self._request.path)
             types = self._ask(f"SELECT toTypeName({column}) AS kind FROM {source} LIMIT 1", names)
             if types:
-                condition = self._dialect.condition(column, _strip_nullable(types[0]["kind"]), [self._text])
+                kind = re.sub(r"\ANullable\((.*)\)\Z", r"\1", types[0]["kind"])
+                condition = self._dialect.condition(column, kind, [self._text])
                 before = self._events()
                 self._query(f"{source} WHERE {condition}", names, rows, filters=job.filters)
                 total += self._events() - before
@@ -59,7 +61,7 @@ class ClickHouseDriver:
         if job.table is not None and job.table_format is not None:
             os.chdir(os.path.dirname(job.table))  # it reads tables only below its working folder
             return [(f"{_TABLES[job.table_format]}({{path:String}})", {"path": job.table})]
-        return [("file({path:String}, Parquet)", {"path": _escape_glob(file)}) for file in job.files]
+        return [("file({path:String}, Parquet)", {"path": escape_glob(file)}) for file in job.files]
 
     def _query(self, condition: str, names: dict[str, str], rows: RowDigest, *, filters: bool) -> None:
         """Add the number of rows, and the sum of their hashes, which the engine computes because it returns whole results only."""
@@ -80,11 +82,3 @@ class ClickHouseDriver:
 def _open(folder: str) -> Any:
     opener: Any = session.Session
     return opener(folder)
-
-
-def _strip_nullable(kind: str) -> str:
-    return kind.removeprefix("Nullable(").removesuffix(")") if kind.startswith("Nullable(") else kind
-
-
-def _escape_glob(path: str) -> str:
-    return "".join(f"\\{letter}" if letter in "*?{}[]\\" else letter for letter in path)

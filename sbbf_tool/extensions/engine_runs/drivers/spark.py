@@ -13,7 +13,7 @@ import pyspark
 from pyspark.errors import AnalysisException
 from pyspark.sql.types import StructType
 
-from sbbf_tool.extensions.engine_runs.dialects import SparkDialect
+from sbbf_tool.extensions.engine_runs.dialects import SparkDialect, escape_glob
 from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest, count_row_groups
 from sbbf_tool.spark.session import session
 
@@ -40,7 +40,7 @@ class SparkDriver:
 
     def run(self, job: Job, rows: RowDigest) -> Counts:
         reader = self._session.read.option("parquet.filter.columnindex.enabled", False)
-        paths = list(map(_escape_glob, job.files))
+        paths = list(map(escape_glob, job.files))
         left_out: list[str] = []
         try:
             frame = reader.parquet(*paths)
@@ -99,7 +99,3 @@ def _rows_scanned(frame: DataFrame) -> int | None:
         return 0
     metric = leaves.apply(0).metrics().get("numOutputRows")
     return int(metric.get().value()) if metric.isDefined() else None
-
-
-def _escape_glob(path: str) -> str:
-    return "".join(f"\\{letter}" if letter in "*?{}[]\\" else letter for letter in path)

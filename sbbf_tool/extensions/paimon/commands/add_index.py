@@ -9,14 +9,13 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import OUTSIDE_FILES, WEAK_FILTERS, allow_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
-from sbbf_tool.extensions.paimon.commands.options import dry_run_option, outside_option
-from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
+from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option, format_column, show_skipped
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -27,16 +26,11 @@ if TYPE_CHECKING:
 @click.argument("table", metavar="TABLE")
 @columns_option("the table's options")
 @click.option("--rebuild", type=click.Choice(("all",)), help="Rebuild the filters of data files that have one for the column.")
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Also write filters that exclude too little. Their false-positive rate is above 50 % and above twice the target.",
-)
-@outside_option
+@allow_option(WEAK_FILTERS, OUTSIDE_FILES)
 @dry_run_option
 @page_limit_option
 @output_options()
-def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
+def command(table: str, columns: tuple[str, ...], allow: frozenset[str], outputs: Outputs, **options: Any) -> int:
     """Add an index to the data files of a table that have none for a column, in a new snapshot. Data files stay unchanged.
 
     \b
@@ -49,36 +43,28 @@ def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: A
     planned again on top of that one. Older snapshots stay unchanged. Exit code 3: a data file was skipped because it, or its index, could
     not be read. Exit code 4: a filter was left out that would exclude hardly any value.
     """
-    from sbbf_tool.extensions.paimon.reports import AddIndexReport
     from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 
     with show_progress("adding indexes"):
-        report = add_paimon_index(table, columns, **options)
-    outputs.print(Run(_AddIndexView(), AddIndexReport, is_single=True), "paimon-add-index", report)
+        report = add_paimon_index(table, columns, force=WEAK_FILTERS in allow, allow_outside=OUTSIDE_FILES in allow, **options)
+    outputs.print("paimon-add-index", report, _show_report)
     code = render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
     return max(code, RefusedError.exit_code) if report.refused else code
 
 
-class _AddIndexView(View["AddIndexReport"]):
-    schema = "paimon-add-index"
-
-    def show(self, page: Page, report: AddIndexReport) -> None:
-        page.table(
-            (Heading("data file", NAME), Heading("place", WORD, 8), Heading("bytes", BYTES, 9), *COLUMNS),
-            [
-                (index.data_file, index.place, index.size, *format_column(column))
-                for index in report.new_indexes
-                for column in index.columns
-            ],
-        )
-        show_skipped(page, report.skipped)
-        for note in report.notes:
-            page.say(f"note: {note}")
-        files = format_count(len(report.new_indexes), "data file")
-        if report.dry_run:
-            outcome = f"{files} would get an index; nothing was written"
-        elif report.snapshot_after is None:
-            outcome = "no data file needs an index; nothing was written"
-        else:
-            outcome = f"added an index to {files}, all values verified; committed as snapshot {report.snapshot_after}"
-        page.say(f"{report.table}: {outcome}")
+def _show_report(page: Page, report: AddIndexReport) -> None:
+    page.table(
+        (Heading("data file", NAME), Heading("place", WORD, 8), Heading("bytes", BYTES, 9), *COLUMNS),
+        [(index.data_file, index.place, index.size, *format_column(column)) for index in report.new_indexes for column in index.columns],
+    )
+    show_skipped(page, report.skipped)
+    for note in report.notes:
+        page.say(f"note: {note}")
+    files = format_count(len(report.new_indexes), "data file")
+    if report.dry_run:
+        outcome = f"{files} would get an index; nothing was written"
+    elif report.snapshot_after is None:
+        outcome = "no data file needs an index; nothing was written"
+    else:
+        outcome = f"added an index to {files}, all values verified; committed as snapshot {report.snapshot_after}"
+    page.say(f"{report.table}: {outcome}")

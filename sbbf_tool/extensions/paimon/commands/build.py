@@ -8,11 +8,10 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.extensions.paimon.commands.columns import COLUMNS, columns_option, format_column
-from sbbf_tool.extensions.paimon.commands.options import dry_run_option
+from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option, format_column
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import BuildReport
@@ -36,20 +35,16 @@ def command(data_file: str, columns: tuple[str, ...], outputs: Outputs, **option
     of these names do. After a column, type=TYPE states its Paimon type if neither a table nor the file determines it. Use the column names
     of the data file. All values are verified before the index is written.
     """
-    from sbbf_tool.extensions.paimon.reports import BuildReport
     from sbbf_tool.extensions.paimon.verbs.build import build_paimon_index
 
     with show_progress("building the index"):
         report = build_paimon_index(data_file, columns, **options)
-    outputs.print(Run(_BuildView(), BuildReport, is_single=True), "paimon-build", report)
+    outputs.print("paimon-build", report, _show_report)
 
 
-class _BuildView(View["BuildReport"]):
-    schema = "paimon-build"
-
-    def show(self, page: Page, report: BuildReport) -> None:
-        page.table(COLUMNS, map(format_column, report.columns))
-        outcome = "would be written; nothing was written" if report.dry_run else "written; all values verified"
-        page.say(f"{report.output}: {page.bytes(report.size)} {outcome}")
-        if report.table is not None and not report.dry_run:
-            page.say(f"note: table {report.table} does not refer to this file; sbbf paimon add-index adds an index that Paimon uses")
+def _show_report(page: Page, report: BuildReport) -> None:
+    page.table(COLUMNS, map(format_column, report.columns))
+    outcome = "would be written; nothing was written" if report.dry_run else "written; all values verified"
+    page.say(f"{report.output}: {page.bytes(report.size)} {outcome}")
+    if report.table is not None and not report.dry_run:
+        page.say(f"note: table {report.table} does not refer to this file; sbbf paimon add-index adds an index that Paimon uses")

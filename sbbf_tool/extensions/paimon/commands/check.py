@@ -12,10 +12,10 @@ from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.findings import commands_of, count_findings, list_places
-from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.policy import rule_options, show_rules
+from sbbf_tool.cli.policy import rule_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.paimon.commands.options import table_options
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("table", metavar="TABLE", required=False)
+@click.argument("table", metavar="TABLE")
 @rule_options
 @table_options
 @page_limit_option
 @output_options(FINDING_FORMATS)
-def command(table: str | None, baseline: str | None, list_rules: bool, outputs: Outputs, **options: Any) -> int:
+def command(table: str, baseline: str | None, outputs: Outputs, **options: Any) -> int:
     """Check the indexes of a table against rules: for correctness, format, efficiency, and columns without an index.
 
     \b
@@ -41,18 +41,12 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
     TABLE is the folder of a table. Findings name the data file and, as a fix, the command that resolves them. Exit code 0: no finding is at
     or above the severity of --fail-on; 1: at least one is; 2: a rule does not exist; 3: something could not be read.
     """
-    if list_rules:
-        show_rules(outputs, "paimon-check")
-        return 0
-    if table is None:
-        raise click.UsageError("Missing argument 'TABLE'.")
     from sbbf_tool.extensions.paimon.verbs.check import check_paimon
-    from sbbf_tool.reports.findings import CheckReport
 
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     with show_progress("checking indexes"):
         report = reference.subtract(check_paimon(table, **{name: value for name, value in options.items() if value is not None}))
-    outputs.print(Run(_PaimonCheckView(), CheckReport, is_single=True), "paimon-check", report)
+    outputs.print("paimon-check", report, _show_report)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     for place in report.unreadable:
@@ -61,22 +55,18 @@ def command(table: str | None, baseline: str | None, list_rules: bool, outputs: 
     return max(int(report.failed), UnreadableError.exit_code if report.unreadable else 0)
 
 
-class _PaimonCheckView(View["CheckReport"]):
-    schema = "paimon-check"
-    command = "paimon check"
-
-    def show(self, page: Page, report: CheckReport) -> None:
-        by_rule: dict[str, list[Finding]] = {}
-        for finding in report.findings:
-            by_rule.setdefault(finding.rule, []).append(finding)
-        for rule, findings in by_rule.items():
-            page.say(f"{report.file}: {findings[0].severity}: {rule}", findings[0].severity)
-            page.say(f"    {findings[0].message}")
-            for line in list_places(findings):
-                page.say(f"    {line}")
-            for words in commands_of(findings):
-                page.command(words, "    fix: ")
-        counts = Counter(outcome.outcome for outcome in report.rules)
-        in_baseline = f"{counts['known']} known, " if counts["known"] else ""
-        rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
-        page.say(f"{report.file}: {count_findings(Counter(finding.severity for finding in report.findings))}; rules: {rules}")
+def _show_report(page: Page, report: CheckReport) -> None:
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for rule, findings in by_rule.items():
+        page.say(f"{report.file}: {findings[0].severity}: {rule}", findings[0].severity)
+        page.say(f"    {findings[0].message}")
+        for line in list_places(findings):
+            page.say(f"    {line}")
+        for words in commands_of(findings):
+            page.command(words, "    fix: ")
+    counts = Counter(outcome.outcome for outcome in report.rules)
+    in_baseline = f"{counts['known']} known, " if counts["known"] else ""
+    rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
+    page.say(f"{report.file}: {count_findings(Counter(finding.severity for finding in report.findings))}; rules: {rules}")

@@ -9,7 +9,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
@@ -51,32 +51,28 @@ def command(target: str, outputs: Outputs, **options: Any) -> int:
     the false-positive rate and the number of distinct values. Findings are listed below the table. Data files are not read. Exit code 3: an
     index cannot be read.
     """
-    from sbbf_tool.extensions.paimon.reports import PaimonInspectReport
     from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 
     report = inspect_paimon(target, **options)
-    outputs.print(Run(_PaimonInspectView(), PaimonInspectReport, is_single=True), "paimon-inspect", report)
+    outputs.print("paimon-inspect", report, _show_report)
     code = render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
     stop_if_unread()
     return code
 
 
-class _PaimonInspectView(View["PaimonInspectReport"]):
-    schema = "paimon-inspect"
-
-    def show(self, page: Page, report: PaimonInspectReport) -> None:
-        indexed = sum(file.place != "none" for file in report.files)
-        if report.is_table:
-            state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-            page.say(f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, {indexed:,} with an index")
-        else:
-            page.say(f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}")
-        page.table(_COLUMNS, [row for file in report.files for row in _format_rows(file, report.is_table)])
-        page.say_all(_format_totals(page, report) if report.is_table else ())
-        page.say_all(_format_diagnoses(report))
-        if report.is_table and not indexed:
-            page.say("no data file has an index")
-        page.say_all(_format_findings(report))
+def _show_report(page: Page, report: PaimonInspectReport) -> None:
+    indexed = sum(file.place != "none" for file in report.files)
+    if report.is_table:
+        state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+        page.say(f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, {indexed:,} with an index")
+    else:
+        page.say(f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}")
+    page.table(_COLUMNS, [row for file in report.files for row in _format_rows(file, report.is_table)])
+    page.say_all(_format_totals(page, report) if report.is_table else ())
+    page.say_all(_format_diagnoses(report))
+    if report.is_table and not indexed:
+        page.say("no data file has an index")
+    page.say_all(_format_findings(report))
 
 
 def _format_totals(page: Page, report: PaimonInspectReport) -> Iterator[str]:

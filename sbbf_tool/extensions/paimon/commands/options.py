@@ -2,23 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Heading
+from sbbf_tool.numbers import format_count
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.paimon.reports import BuiltColumn, SkippedFile
+
 Command = TypeVar("Command", bound=Callable[..., object])
 
-outside_option = click.option(
-    "--allow-outside",
-    is_flag=True,
-    help="Read files outside the folder of the table that its metadata refers to. By default they are skipped.",
-)
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
-_snapshot_option = click.option("--snapshot", type=int, metavar="N", help="Read the table at this snapshot.  [default: the latest]")
-_branch_option = click.option("--branch", metavar="NAME", help="Read this branch of the table.")
+_snapshot_option = click.option(
+    "--snapshot",
+    type=int,
+    metavar="N",
+    help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]",
+)
+_BRANCH = re.compile(r"(.+)/branch/branch-([^/]+)/?")
+"""The folder of a branch, whose metadata it has; the data files are those of the table."""
+
+
+def outside_option(command: Command) -> Command:
+    """Add the option that passes `allow_outside` to a command."""
+
+    @wraps(command)
+    def wrapped(*args: Any, allow: frozenset[str], **options: Any) -> object:
+        return command(*args, allow_outside=OUTSIDE_FILES in allow, **options)
+
+    return cast("Command", allow_option(OUTSIDE_FILES)(wrapped))
 
 
 def table_options(command: Command) -> Command:
-    """Add the options that pass `snapshot`, `branch` and `allow_outside` to a command."""
-    return _snapshot_option(_branch_option(outside_option(command)))
+    """Add the options that pass `snapshot` and `allow_outside` to a command, and `branch` if its table is the folder of one."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **options: Any) -> object:
+        name = "table" if "table" in options else "target"
+        if match := _BRANCH.fullmatch(options[name]):
+            options[name], options["branch"] = match.groups()
+        return command(*args, **options)
+
+    return _snapshot_option(outside_option(cast("Command", wrapped)))
+
+
+COLUMNS = (
+    Heading("column", NAME),
+    Heading("type", WORD, 5),
+    Heading("rows", COUNT, 3),
+    Heading("nulls", COUNT, 4),
+    Heading("ndv", COUNT),
+    Heading("items", COUNT, 2),
+    Heading("target fpp", RATE, 1),
+    Heading("k", COUNT, 6),
+    Heading("bits", COUNT, 7),
+    Heading("fill", RATE, 4),
+    Heading("fpp", RATE),
+)
+
+
+def columns_option(source: str) -> Callable[[Any], Any]:
+    """Build the option that passes `columns` to a command; `source` names the default columns in its help text."""
+    return click.option(
+        "-c",
+        "--column",
+        "columns",
+        multiple=True,
+        metavar="COL[:items=N,fpp=P]",
+        help=f"Column to index (repeat for more); m[key] is an entry of the map m.  [default: the columns named by {source}]",
+    )
+
+
+def format_column(column: BuiltColumn) -> tuple[object, ...]:
+    counts = (column.rows, column.nulls, column.ndv, column.items)
+    return (column.column, column.type, *counts, column.fpp, column.k, column.num_bits, column.fill_ratio, column.estimated_fpp)
+
+
+def show_skipped(page: Page, skipped: Sequence[SkippedFile]) -> None:
+    """Print a line for each reason, with the data file or their number."""
+    for reason, count in Counter(file.reason for file in skipped).items():
+        names = [file.data_file for file in skipped if file.reason == reason]
+        page.say(f"skipped {names[0] if count == 1 else format_count(count, 'data file')}: {reason}")

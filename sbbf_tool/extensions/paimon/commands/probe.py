@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.probe import ABSENT, MAYBE, NegativeValues
+from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import collect_values
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
@@ -42,7 +43,6 @@ _REMAINS = "remains"
 )
 @click.option("--null", "with_null", is_flag=True, help="Also query for null.")
 @table_options
-@click.option("--stats", is_flag=True, help="Print the number of bytes and files read to standard error.")
 @output_options()
 def command(
     table: str,
@@ -50,7 +50,6 @@ def command(
     values: tuple[str, ...],
     values_file: str | None,
     with_null: bool,
-    stats: bool,
     outputs: Outputs,
     **options: Any,
 ) -> int:
@@ -58,38 +57,34 @@ def command(
 
     \b
     $ sbbf paimon probe orders customer c-42
-    $ sbbf paimon probe orders customer c-42 c-43 --stats
+    $ sbbf paimon probe orders customer c-42 c-43
 
     COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the column:
     42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are skipped for
     every value.
     """
-    from sbbf_tool.extensions.paimon.reports import PaimonProbeReport
     from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
     report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
-    outputs.print(Run(_PaimonProbeView(), PaimonProbeReport, is_single=True), "paimon-probe", report)
-    if stats:
+    outputs.print("paimon-probe", report, _show_report)
+    if terminal().verbose:
         complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
     stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
 
-class _PaimonProbeView(View["PaimonProbeReport"]):
-    schema = "paimon-probe"
-
-    def show(self, page: Page, report: PaimonProbeReport) -> None:
-        state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-        page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
-        rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
-        page.table(_COLUMNS, rows, matters=lambda row: row[-2] == _REMAINS)
-        remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
-        data_files = format_count(len(report.files), "data file")
-        page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
-        if report.unused_reason is not None:
-            page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
+def _show_report(page: Page, report: PaimonProbeReport) -> None:
+    state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+    page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
+    rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
+    page.table(_COLUMNS, rows, matters=lambda row: row[-2] == _REMAINS)
+    remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
+    data_files = format_count(len(report.files), "data file")
+    page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
+    if report.unused_reason is not None:
+        page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
 
 
 def _format_row(file: ProbedFile, answer: IndexAnswer) -> tuple[object, ...]:

@@ -8,11 +8,11 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
-from sbbf_tool.extensions.paimon.commands.options import outside_option
-from sbbf_tool.extensions.paimon.commands.skipped import show_skipped
+from sbbf_tool.extensions.paimon.commands.options import outside_option, show_skipped
+from sbbf_tool.extensions.paimon.rules import UNREADABLE_INDEX
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -29,11 +29,16 @@ if TYPE_CHECKING:
     metavar="COL",
     help="Column whose Bloom filters to remove (repeat for more); m[key] is an entry of the map m.  [default: all columns]",
 )
-@click.option("--unreadable", is_flag=True, help="Remove whole indexes that contradict the format or are missing; Paimon fails on them.")
+@click.option(
+    "--select",
+    "rule",
+    type=click.Choice((UNREADABLE_INDEX,)),
+    help="Remove the whole indexes with this finding: they contradict the format or are missing, and Paimon fails on them.",
+)
 @outside_option
 @click.option("-n", "--dry-run", is_flag=True, help="Show what would be removed, but write nothing.")
 @output_options()
-def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: Any) -> int:
+def command(table: str, columns: tuple[str, ...], rule: str | None, outputs: Outputs, **options: Any) -> int:
     """Remove Bloom filters from the indexes of a table, in a new snapshot. Data files stay unchanged, and no row changes.
 
     \b
@@ -44,33 +49,26 @@ def command(table: str, columns: tuple[str, ...], outputs: Outputs, **options: A
     Index files stay on disk for the older snapshots; Paimon's remove_orphan_files deletes those that no snapshot needs. Exit code 3: an
     index was skipped because it could not be read.
     """
-    from sbbf_tool.extensions.paimon.reports import RemoveIndexReport
     from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 
-    report = remove_paimon_index(table, columns, **options)
-    outputs.print(Run(_RemoveIndexView(), RemoveIndexReport, is_single=True), "paimon-remove-index", report)
+    report = remove_paimon_index(table, columns, unreadable=rule is not None, **options)
+    outputs.print("paimon-remove-index", report, _show_report)
     return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
 
 
-class _RemoveIndexView(View["RemoveIndexReport"]):
-    schema = "paimon-remove-index"
-
-    def show(self, page: Page, report: RemoveIndexReport) -> None:
-        page.table(
-            (Heading("data file", NAME), Heading("removed", NAME), Heading("place", WORD, 2), Heading("bytes", BYTES, 1)),
-            [
-                (index.data_file, ", ".join(index.columns) or "unreadable index", index.place, index.size)
-                for index in report.removed_indexes
-            ],
-        )
-        show_skipped(page, report.skipped)
-        for note in report.notes:
-            page.say(f"note: {note}")
-        files = format_count(len(report.removed_indexes), "data file")
-        if report.dry_run:
-            outcome = f"indexes would be removed from {files}; nothing was written"
-        elif report.snapshot_after is None:
-            outcome = "no data file has such an index; nothing was written"
-        else:
-            outcome = f"removed indexes from {files}; committed as snapshot {report.snapshot_after}"
-        page.say(f"{report.table}: {outcome}")
+def _show_report(page: Page, report: RemoveIndexReport) -> None:
+    page.table(
+        (Heading("data file", NAME), Heading("removed", NAME), Heading("place", WORD, 2), Heading("bytes", BYTES, 1)),
+        [(index.data_file, ", ".join(index.columns) or "unreadable index", index.place, index.size) for index in report.removed_indexes],
+    )
+    show_skipped(page, report.skipped)
+    for note in report.notes:
+        page.say(f"note: {note}")
+    files = format_count(len(report.removed_indexes), "data file")
+    if report.dry_run:
+        outcome = f"indexes would be removed from {files}; nothing was written"
+    elif report.snapshot_after is None:
+        outcome = "no data file has such an index; nothing was written"
+    else:
+        outcome = f"removed indexes from {files}; committed as snapshot {report.snapshot_after}"
+    page.say(f"{report.table}: {outcome}")

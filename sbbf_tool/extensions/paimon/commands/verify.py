@@ -10,7 +10,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
-from sbbf_tool.cli.formats import Outputs, Run, View, output_options
+from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
@@ -49,31 +49,27 @@ def command(target: str, data_file: str | None, outputs: Outputs, **options: Any
     TABLE is the folder of a table. For a single index file, DATAFILE is its data file; by default, the file beside it that its name refers
     to. Exit code 0: no false negatives; 1: false negatives; 3: something could not be read.
     """
-    from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport
     from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 
     with show_progress("verifying indexes"):
         report = verify_paimon(target, data_file, **options)
-    outputs.print(Run(_PaimonVerifyView(), PaimonVerifyReport, is_single=True), "paimon-verify", report)
+    outputs.print("paimon-verify", report, _show_report)
     code = render.say_unreadable(report.problems) or int(report.has_false_negatives)
     stop_if_unread()
     return code
 
 
-class _PaimonVerifyView(View["PaimonVerifyReport"]):
-    schema = "paimon-verify"
-
-    def show(self, page: Page, report: PaimonVerifyReport) -> None:
-        rows = [
-            (file.data_file, file.place, column.column, column.rows, column.nulls, column.false_negatives, _format_result(column))
-            for file in report.files
-            for column in file.columns
-        ]
-        page.table(_COLUMNS, rows, matters=lambda row: row[-1] != _VERIFIED)
-        page.say_all(_format_false_negatives(report))
-        filters = format_count(len(rows), "filter")
-        count = sum(row[-1] == _VERIFIED for row in rows)
-        page.say(f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}")
+def _show_report(page: Page, report: PaimonVerifyReport) -> None:
+    rows = [
+        (file.data_file, file.place, column.column, column.rows, column.nulls, column.false_negatives, _format_result(column))
+        for file in report.files
+        for column in file.columns
+    ]
+    page.table(_COLUMNS, rows, matters=lambda row: row[-1] != _VERIFIED)
+    page.say_all(_format_false_negatives(report))
+    filters = format_count(len(rows), "filter")
+    count = sum(row[-1] == _VERIFIED for row in rows)
+    page.say(f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}")
 
 
 def _format_result(column: VerifiedColumn) -> str:

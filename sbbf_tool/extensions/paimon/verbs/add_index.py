@@ -14,21 +14,17 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.build_index import BuiltIndex, build_index
-from sbbf_tool.extensions.paimon.commit import ADDRESS, Placement, carry_out, ensure_changeable
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.fast_hash import key_of
-from sbbf_tool.extensions.paimon.file_index import EMBEDDED, FILE, find_index
 from sbbf_tool.extensions.paimon.files import FileIO, read_file
 from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
-from sbbf_tool.extensions.paimon.reading_rules import why_unused
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, index_requests, parse_bloom_columns, why_unused
+from sbbf_tool.extensions.paimon.publish import ADDRESS, Placement, carry_out, ensure_changeable
 from sbbf_tool.extensions.paimon.reports import AddIndexReport, NewIndex, SkippedFile
-from sbbf_tool.extensions.paimon.requests import index_requests, request_in_file
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, IndexedFile, PaimonTable, find_index, open_table, request_in_file
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.numbers import format_percent
-from sbbf_tool.storage.folders import LocalFolders
 
 
 def add_paimon_index(
@@ -52,24 +48,23 @@ def add_paimon_index(
     indexed, RefusedError for a table whose commits are not supported and if writing is not permitted, WriteError if writing fails, and
     UnreadableError if the table cannot be read; in all these cases the table is unchanged.
     """
-    files = files or LocalFolders()
-    paimon_table = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
+    paimon_table = open_table(files, table, allow_outside=allow_outside)
     ensure_changeable(paimon_table)
     with ErrorPlace(paimon_table.path):
         requests = _resolve_requests(paimon_table.schema, index_requests(columns))
     new_indexes: list[NewIndex] = []
     skipped: list[SkippedFile] = []
     changes = _build_changes(paimon_table, requests, new_indexes, skipped, rebuild == "all", force, max_page_bytes)
-    snapshot_id, missing = carry_out(paimon_table, changes, new_indexes, dry_run=dry_run)
+    snapshot_id, missing = carry_out(paimon_table, changes, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted or indexed it in the meantime") for name in sorted(missing))
     return AddIndexReport(
-        paimon_table.path,
-        dry_run,
-        paimon_table.snapshot.id if paimon_table.snapshot else None,
-        snapshot_id,
-        tuple(each for each in new_indexes if each.data_file not in missing),
-        tuple(skipped),
-        _build_notes(paimon_table.schema, requests),
+        table=paimon_table.path,
+        dry_run=dry_run,
+        snapshot_before=paimon_table.snapshot_id,
+        snapshot_after=snapshot_id,
+        new_indexes=tuple(each for each in new_indexes if each.data_file not in missing),
+        skipped=tuple(skipped),
+        notes=_build_notes(paimon_table.schema, requests),
     )
 
 

@@ -11,13 +11,12 @@ import os
 from collections.abc import Iterable
 
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
-from sbbf_tool.extensions.paimon.build_index import build, find_table_around
+from sbbf_tool.extensions.paimon.build_index import build
 from sbbf_tool.extensions.paimon.files import WritableFiles, list_names
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, index_requests, parse_bloom_columns
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import BuildReport
-from sbbf_tool.extensions.paimon.requests import index_requests, request_in_file
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_table_around, request_in_file
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.folders import LocalFolders

@@ -17,46 +17,24 @@ from sbbf_tool.extensions.paimon.findings import IndexInspector, InspectedIndex,
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
 from sbbf_tool.extensions.paimon.membership import verify_index
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn
-from sbbf_tool.extensions.paimon.requests import request_in_file
 from sbbf_tool.extensions.paimon.rules import BY_NAME, INDEX_RULES, IndexRule
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, request_in_file
 from sbbf_tool.extensions.paimon.table_schema import current_name, parse_indexed_column, resolve_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Finding, RuleOutcome
-from sbbf_tool.rules.catalog import GROUPS
+from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.facts import Reads
-from sbbf_tool.rules.rule import ensure_valid, why_not_selected
-from sbbf_tool.storage.folders import LocalFolders
 
 _PARAMETERS = {"add": ("add_paimon_index", None), "rebuild": ("add_paimon_index", "all"), "remove": ("remove_paimon_index", None)}
 """The function that a rule's verb stands for, and which filters it rebuilds."""
 
 
-@dataclass(frozen=True, slots=True)
-class _RuleSelection:
-    """The rules that run, and the findings that make the table fail."""
+class _IndexPolicy(Policy):
+    """The rules for indexes that run, and the findings that make the table fail."""
 
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
-    quick: bool
-    fail_on: str
-
-    def __post_init__(self) -> None:
-        ensure_valid((self.fail_on,), SEVERITIES, "severity")
-        ensure_valid((*self.select, *self.ignore), [*BY_NAME, *GROUPS], "rule")
-        for name in self.select:
-            if name in BY_NAME and (reason := self.why_not(BY_NAME[name])) is not None:
-                raise UsageError(f"rule {name} is selected but cannot run: {reason}")
-        if all(self.why_not(rule) for rule in INDEX_RULES):
-            raise UsageError("the policy runs no rule")
-
-    def why_not(self, rule: IndexRule) -> str | None:
-        return why_not_selected(rule.name, rule.group, rule.reads, self.select, self.ignore, self.quick)
-
-    def fails(self, severity: str) -> bool:
-        return SEVERITIES.index(severity) <= SEVERITIES.index(self.fail_on)
+    rules = INDEX_RULES
 
 
 def check_paimon(
@@ -78,8 +56,8 @@ def check_paimon(
     the table fail. Files outside the directory of the table are read only with `allow_outside`. Raises UsageError for a rule that does not
     exist, and UnreadableError if the table cannot be read; data files that cannot be read are reported as `unreadable`.
     """
-    selection = _RuleSelection(as_names(select, "rule"), as_names(ignore, "rule"), quick, fail_on)
-    paimon_table = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    selection = _IndexPolicy(select=as_names(select), ignore=as_names(ignore), quick=quick, fail_on=fail_on)
+    paimon_table = open_table(files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     return _Check(paimon_table, selection, max_page_bytes).run()
 
 
@@ -88,7 +66,7 @@ class _Check:
     """The check of one table, file by file; only columns and notes of each file are kept."""
 
     table: PaimonTable
-    selection: _RuleSelection
+    selection: _IndexPolicy
     max_page_bytes: MaxPageBytes
     findings: list[Finding] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)

@@ -8,12 +8,11 @@ from statistics import fmean
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon import findings as indexes
-from sbbf_tool.extensions.paimon.file_index import FILE
 from sbbf_tool.extensions.paimon.files import FileIO, parse_file
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import IndexColumnTotal, InspectedFile, PaimonInspectReport
-from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import FILE, PaimonTable, open_table
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -54,8 +53,7 @@ def inspect_table(table: PaimonTable) -> PaimonInspectReport:
         inspected_index = inspector.inspect(live)
         files.append(inspected_index.file)
         findings += (note.to_finding(live.file.name) for note in inspected_index.notes)
-    snapshot = table.snapshot.id if table.snapshot else None
-    return PaimonInspectReport(table.path, snapshot, tuple(files), _sum_columns(files), tuple(findings))
+    return PaimonInspectReport(table.path, table.snapshot_id, tuple(files), _sum_columns(files), tuple(findings))
 
 
 def _sum_columns(files: Sequence[InspectedFile]) -> tuple[IndexColumnTotal, ...]:

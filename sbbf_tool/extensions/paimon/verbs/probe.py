@@ -17,16 +17,14 @@ from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
 from sbbf_tool.extensions.paimon.data_types import DataField, DataType
 from sbbf_tool.extensions.paimon.fast_hash import HashForm, key_of
-from sbbf_tool.extensions.paimon.file_index import FileIndex, find_index
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container
+from sbbf_tool.extensions.paimon.index_options import why_not_convertible, why_unused
 from sbbf_tool.extensions.paimon.literals import HashLiteral, parse_literal
-from sbbf_tool.extensions.paimon.reading_rules import why_not_convertible, why_unused
 from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import FileIndex, IndexedFile, PaimonTable, find_index, open_table
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, resolve_column
 from sbbf_tool.parquet.literals import write_object
-from sbbf_tool.storage.folders import LocalFolders
 
 
 def probe_paimon(
@@ -44,7 +42,7 @@ def probe_paimon(
     `values` is an iterable of values or a single value: a string as in `literals`, a Python object, or None for null. Raises UsageError for
     a column that does not exist and a value that does not fit the type of the column.
     """
-    paimon_table = open_table(files or LocalFolders(), os.fsdecode(table), snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    paimon_table = open_table(files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     return probe_table(paimon_table, column, values)
 
 
@@ -57,8 +55,7 @@ def probe_table(table: PaimonTable, column: str, values: object) -> PaimonProbeR
         texts = [_text_of(value, data_type) for value in query_values]
         literals = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
     probed = tuple(_probe_file(table, live, indexed, field, data_type, literals) for live in table.live_files)
-    snapshot = table.snapshot.id if table.snapshot else None
-    return PaimonProbeReport(table.path, snapshot, column, str(data_type), why_unused(table.schema), probed)
+    return PaimonProbeReport(table.path, table.snapshot_id, column, str(data_type), why_unused(table.schema), probed)
 
 
 def _text_of(value: object, data_type: DataType) -> str | None:

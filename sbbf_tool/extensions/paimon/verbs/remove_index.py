@@ -12,16 +12,14 @@ from collections.abc import Collection, Iterable, Iterator
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND
-from sbbf_tool.extensions.paimon.commit import Placement, carry_out, ensure_changeable
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
-from sbbf_tool.extensions.paimon.file_index import EMBEDDED, FILE, NONE, FileIndex, find_index
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
 from sbbf_tool.extensions.paimon.index_options import parse_bloom_columns
+from sbbf_tool.extensions.paimon.publish import Placement, carry_out, ensure_changeable
 from sbbf_tool.extensions.paimon.reports import RemovedIndex, RemoveIndexReport, SkippedFile
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, NONE, FileIndex, IndexedFile, PaimonTable, find_index, open_table
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, parse_indexed_column, resolve_column
-from sbbf_tool.storage.folders import LocalFolders
 
 
 def remove_paimon_index(
@@ -43,8 +41,7 @@ def remove_paimon_index(
     names = as_names(columns)
     if unreadable and names:
         raise UsageError("unreadable indexes are removed as a whole: name no column")
-    files = files or LocalFolders()
-    paimon_table = open_table(files, os.fsdecode(table), allow_outside=allow_outside)
+    paimon_table = open_table(files, table, allow_outside=allow_outside)
     ensure_changeable(paimon_table)
     with ErrorPlace(paimon_table.path):
         for name in names:
@@ -52,16 +49,16 @@ def remove_paimon_index(
     removed: list[RemovedIndex] = []
     skipped: list[SkippedFile] = []
     changes = _plan_changes(paimon_table, names, unreadable, removed, skipped)
-    snapshot_id, missing = carry_out(paimon_table, changes, removed, dry_run=dry_run)
+    snapshot_id, missing = carry_out(paimon_table, changes, dry_run=dry_run)
     skipped += (SkippedFile(name, "another commit deleted it, or changed its index, in the meantime") for name in sorted(missing))
     return RemoveIndexReport(
-        paimon_table.path,
-        dry_run,
-        paimon_table.snapshot.id if paimon_table.snapshot else None,
-        snapshot_id,
-        tuple(each for each in removed if each.data_file not in missing),
-        tuple(skipped),
-        _build_notes(paimon_table.schema, names) if not unreadable else (),
+        table=paimon_table.path,
+        dry_run=dry_run,
+        snapshot_before=paimon_table.snapshot_id,
+        snapshot_after=snapshot_id,
+        removed_indexes=tuple(each for each in removed if each.data_file not in missing),
+        skipped=tuple(skipped),
+        notes=_build_notes(paimon_table.schema, names) if not unreadable else (),
     )
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 
 from sbbf_tool.errors import ErrorPlace, UsageError
-from sbbf_tool.extensions.paimon.build_index import find_table_around
-from sbbf_tool.extensions.paimon.file_index import find_index
 from sbbf_tool.extensions.paimon.files import FileIO, list_names, parse_file, read_file
 from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.extensions.paimon.membership import verify_container, verify_index
 from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedFile
-from sbbf_tool.extensions.paimon.table import PaimonTable, open_table
+from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, find_table_around, open_table
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.storage.folders import LocalFolders
 

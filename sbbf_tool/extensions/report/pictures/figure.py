@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
+from pkgutil import get_data
 from typing import NamedTuple
 
 from sbbf_tool.extensions.report.pictures.svg import text_of
@@ -71,13 +73,13 @@ class Figure:
     """Class of a colour, and what it means."""
 
 
-def render_figure(figure: Figure, level: int = 3) -> str:
-    """Return the markup of a figure; `level` is that of its heading."""
+def render_figure(figure: Figure) -> str:
+    """Return the markup of a figure."""
     keys = "".join(f'<li><span class="swatch {kind}"></span>{text_of(meaning)}</li>' for kind, meaning in figure.legend)
     return "\n".join(
         [
             f'<figure id="{figure.key}" aria-labelledby="{figure.key}_h">',
-            f'<h{level} id="{figure.key}_h">{text_of(figure.title)}</h{level}>',
+            f'<h3 id="{figure.key}_h">{text_of(figure.title)}</h3>',
             f"<figcaption>{text_of(figure.note)}</figcaption>",
             *([f'<ul class="legend">{keys}</ul>'] if keys else ()),
             *([_scrolling(figure.svg, f"Picture: {figure.title}")] if figure.svg else ()),
@@ -117,3 +119,11 @@ def _render_cell(value: Value) -> str:
 
 def _scrolling(markup: str, name: str) -> str:
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{text_of(name)}">{markup}</div>'
+
+
+@lru_cache(maxsize=1)
+def load_style() -> str:
+    """Return the style, which applies below an element of the class `sbbf`."""
+    data = get_data(__package__, "style.css")
+    assert data is not None, "the package contains the file"
+    return data.decode()

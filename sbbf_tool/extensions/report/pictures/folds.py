@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sbbf_tool.extensions.report.pictures.figure import Figure, rate, table
 from sbbf_tool.extensions.report.pictures.figure import size as format_bytes
-from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS, WIDTH, LogAxis, circle, label, line, path, percent, picture, shorten
+from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS, WIDTH, LogAxis, circle, label, line, path, picture, shorten
 from sbbf_tool.numbers import format_percent, format_size
 
 _MARGIN, _RIGHT, _TOP, _BOTTOM = 80, WIDTH - 190, 20, 300
@@ -54,15 +54,7 @@ def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
     # A single size still has a grid around it.
     x = LogAxis(low / (1.3 if low < high else 2), high * (1.3 if low < high else 2), _MARGIN, _RIGHT)
     y = LogAxis(max(_LEAST_FPP, min((fpp for _, fpp, _ in points if fpp < _HIGH_FPP), default=_HIGH_FPP) / 2), 1.0, _BOTTOM, _TOP)
-    marks = []
-    for size in x.doublings():
-        marks += [line(x(size), _TOP, x(size), _BOTTOM), label(x(size), _BOTTOM + 15, format_size(int(size)), "middle", "s")]
-    for fpp in y.decades():
-        marks += [line(_MARGIN, y(fpp), _RIGHT, y(fpp)), label(_MARGIN - 6, y(fpp) + 4, percent(fpp), "end", "s")]
-    marks += [
-        label(_RIGHT, _BOTTOM + 32, "bytes of all bitsets of the column (logarithmic)", "end", "s"),
-        label(_MARGIN, 12, "mean false-positive rate (logarithmic)", kind="s"),
-    ]
+    marks = x.draw_with(y, lambda size: format_size(int(size)), "bytes of all bitsets of the column", "mean false-positive rate")
     most = MOST_MARKS // max(1, len(shown_curves))
     for curve in shown_curves:
         sizes = curve.sizes[:most]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from math import floor, log2, log10
 from typing import NamedTuple
 
 from sbbf_tool.bloom.sizing import fpp_of_bits
-from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS, WIDTH, LogAxis, circle, label, line, path, percent, picture
+from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS, WIDTH, LogAxis, circle, line, path, picture
 from sbbf_tool.numbers import format_count, format_number, format_percent
 
 _MARGIN, _RIGHT, _TOP, _BOTTOM = 80, WIDTH - 20, 20, 320
@@ -78,15 +79,7 @@ def draw_rates(key: str, title: str, dots: Dots) -> str:
     """Draw the curve and the dots; a line leads from a dot to the bits per stored value, duplicates included, if these differ."""
     x = LogAxis(_LEAST_BITS, _MOST_BITS, _MARGIN, _RIGHT)
     y = LogAxis(_LEAST_FPP, 1.0, _BOTTOM, _TOP)
-    marks = []
-    for bits in x.doublings():
-        marks += [line(x(bits), _TOP, x(bits), _BOTTOM), label(x(bits), _BOTTOM + 15, format_number(bits, exact=True), "middle", "s")]
-    for fpp in y.decades():
-        marks += [line(_MARGIN, y(fpp), _RIGHT, y(fpp)), label(_MARGIN - 6, y(fpp) + 4, percent(fpp), "end", "s")]
-    marks += [
-        label(_RIGHT, _BOTTOM + 32, "bits per value (logarithmic)", "end", "s"),
-        label(_MARGIN, 12, "false-positive rate (logarithmic)", kind="s"),
-    ]
+    marks = x.draw_with(y, partial(format_number, exact=True), "bits per value", "false-positive rate")
     samples = (_LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** (at / _STEPS) for at in range(_STEPS + 1))
     curve = [(x(bits), y(rate)) for bits in samples if (rate := fpp_of_bits(bits)) >= _LEAST_FPP]
     marks.append(path(curve, "curve"))

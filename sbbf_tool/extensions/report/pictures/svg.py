@@ -5,7 +5,7 @@ Colours are classes, which `style` defines for light and dark. Every mark has a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape as escape_markup
 from math import ceil, floor, log10
 
@@ -85,11 +85,11 @@ class LogAxis:
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self._low, self._high = log10(low), log10(high)
-        self._start, self._end = start, end
+        self.start, self.end = start, end
 
     def __call__(self, value: float) -> float:
         share = (log10(value) - self._low) / (self._high - self._low) if value > 0 else 0.0
-        return self._start + min(1.0, max(0.0, share)) * (self._end - self._start)
+        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
     def decades(self) -> list[float]:
         """Return the powers of ten on the scale, at most about eight of them."""
@@ -102,3 +102,13 @@ class LogAxis:
         first, last = ceil(self._low / log10(2) - 1e-9), floor(self._high / log10(2) + 1e-9)
         step = max(1, -(-(last - first) // 12))
         return [2.0**power for power in range(first, last + 1, step)]
+
+    def draw_with(self, y: LogAxis, write: Callable[[float], str], x_label: str, y_label: str) -> list[str]:
+        """Draw a grid of this axis, its numbers at doublings, and a vertical one, a share at each decade, and name both."""
+        marks = []
+        for value in self.doublings():
+            marks += [line(self(value), y.end, self(value), y.start), label(self(value), y.start + 15, write(value), "middle", "s")]
+        for share in y.decades():
+            marks += [line(self.start, y(share), self.end, y(share)), label(self.start - 6, y(share) + 4, percent(share), "end", "s")]
+        marks.append(label(self.end, y.start + 32, f"{x_label} (logarithmic)", "end", "s"))
+        return [*marks, label(self.start, 12, f"{y_label} (logarithmic)", kind="s")]

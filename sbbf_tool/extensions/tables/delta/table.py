@@ -1,4 +1,7 @@
-"""A Delta table: its live files, and the commit that replaces them by copies.
+"""A Delta table: its live files, and the commit that replaces them by copies with the same rows (PROTOCOL.md, "Actions").
+
+Everything that the log records of a file is carried to its copy, which has the same rows at the same positions: statistics, tags, the
+deletion vector, row ids. No action changes data (`dataChange` is false), so streams and change feeds skip the commit.
 
 A commit creates the file of the next version only if no other writer has. If one has, the commit is built again from the newest version:
 files that are gone are left out, a file whose deletion vector grew gets the newest one, features are checked again. So no check for
@@ -7,28 +10,96 @@ conflicts is needed, and no row is lost or doubled.
 
 from __future__ import annotations
 
-import random
+import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
 from sbbf_tool import log as messages
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
-from sbbf_tool.extensions.tables.delta import features
-from sbbf_tool.extensions.tables.delta.actions import parse_vector, texts_of
+from sbbf_tool.extensions.tables.delta.actions import (
+    Action,
+    build_actions,
+    is_absolute,
+    leads_out,
+    locate,
+    parse_vector,
+    replace_name,
+    texts_of,
+)
 from sbbf_tool.extensions.tables.delta.log import Log
-from sbbf_tool.extensions.tables.delta.paths import is_absolute, leads_out, locate
-from sbbf_tool.extensions.tables.delta.plan import CommitInfo, build_commit
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaMetadata, DeltaSnapshot, FileEntry
 from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
 from sbbf_tool.records import optional, required
-from sbbf_tool.running.table import Change, LiveFile
+from sbbf_tool.running.table import Change, LiveFile, attempts
 from sbbf_tool.storage import places
+
+_CARRIED_BY_REMOVE = ("partitionValues", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_ROW_IDS = ("baseRowId", "defaultRowCommitVersion")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """What a commit records about itself. Times are in milliseconds since 1970."""
+
+    read_version: int
+    time_ms: int
+    transaction: str
+    engine: str
+    in_commit_ms: int | None = None
+    """The time that the log records for the version, if the table has in-commit timestamps."""
+
+
+def build_commit(
+    replacements: Sequence[tuple[FileEntry, Replacement]], change: Change, info: CommitInfo, properties: Mapping[str, str]
+) -> bytes:
+    """Return the bytes of a commit. Each entry has its whole action."""
+    actions: list[tuple[str, Action]] = [("commitInfo", _commit_info(len(replacements), change, info, properties))]
+    actions += [("remove", _remove(entry, info.time_ms)) for entry, _ in replacements]
+    drops_row_ids = properties.get("delta.rowTrackingSuspended", "").lower() == "true"
+    actions += [("add", _add(entry, replacement, drops_row_ids)) for entry, replacement in replacements]
+    return build_actions(actions)
+
+
+def _commit_info(count: int, change: Change, info: CommitInfo, properties: Mapping[str, str]) -> Action:
+    fields: Action = {} if info.in_commit_ms is None else {"inCommitTimestamp": info.in_commit_ms}
+    fields |= {
+        "timestamp": info.time_ms,
+        "operation": change.operation,
+        "operationParameters": {"columns": json.dumps(change.columns)},
+        "readVersion": info.read_version,
+        "isolationLevel": "SnapshotIsolation",
+        "isBlindAppend": False,
+        "operationMetrics": {"numAddedFiles": str(count), "numRemovedFiles": str(count)},
+        "engineInfo": info.engine,
+        "txnId": info.transaction,
+    }
+    if properties.get("delta.enableRowTracking", "").lower() == "true":
+        fields["tags"] = {"delta.rowTracking.preserved": "true"}
+    return fields
+
+
+def _remove(entry: FileEntry, time_ms: int) -> Action:
+    assert entry.action is not None
+    carried = {name: entry.action[name] for name in _CARRIED_BY_REMOVE if entry.action.get(name) is not None}
+    return {"path": entry.path, "deletionTimestamp": time_ms, "dataChange": False, "extendedFileMetadata": True, **carried}
+
+
+def _add(entry: FileEntry, replacement: Replacement, drops_row_ids: bool) -> Action:
+    assert entry.action is not None
+    fields = {name: field for name, field in entry.action.items() if not (drops_row_ids and name in _ROW_IDS)}
+    return fields | {
+        "path": replace_name(entry.path, replacement.new_path.rpartition("/")[2]),
+        "size": replacement.new_bytes,
+        "modificationTime": replacement.modified_ms,
+        "dataChange": False,
+    }
+
 
 _ATTEMPTS = 100
 _FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
@@ -94,12 +165,12 @@ class DeltaTable(LakeTable):
         """Raise RefusedError, with the feature's name, if no commit can be made to this table."""
         self._conditional_put = conditional_put
         with ErrorPlace(self.location):
-            _ensure_changeable(self._snapshot)
+            self._snapshot.ensure_changeable()
             if self.location.startswith(("s3://", "s3a://", "s3n://")) and not conditional_put:
                 raise RefusedError(
                     "on S3, a commit is safe only if all writers of the table create log entries by conditional PUT requests, which Delta "
                     "Spark does not do by default: a concurrent commit could replace the other one",
-                    hint="if all writers do, confirm it by choosing the commit conditional-put",
+                    hint="if all writers do, confirm it by allowing conditional-put",
                 )
 
     def copy_path(self, file: LiveFile, name: str) -> str:
@@ -125,12 +196,10 @@ class DeltaTable(LakeTable):
             return locate(self.location, path) in replacements
 
         newest = self._log.read(is_wanted)
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(attempt, 10))))
-                if not self._log.follow(newest):
-                    newest = self._log.read(is_wanted)
-            _ensure_changeable(newest)
+        for attempt in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
+            if attempt and not self._log.follow(newest):
+                newest = self._log.read(is_wanted)
+            newest.ensure_changeable()
             pairs = self._pair(newest, replacements, old_sizes)
             vanished = tuple(path for path in replacements if path not in pairs)
             if not pairs:
@@ -210,8 +279,3 @@ def _engine() -> str:
         return f"sbbf/{version('sbbf-tool')}"
     except PackageNotFoundError:
         return "sbbf"
-
-
-def _ensure_changeable(snapshot: DeltaSnapshot) -> None:
-    protocol, metadata = snapshot.ensure_complete()
-    features.ensure_changeable(protocol, metadata.properties)

@@ -16,8 +16,7 @@ from typing import TypeAlias
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Vector
-from sbbf_tool.extensions.tables.ducklake.catalog import Connection, Parameter, Row
-from sbbf_tool.extensions.tables.ducklake.name import TableName
+from sbbf_tool.extensions.tables.ducklake.catalog import Connection, Parameter, Row, TableName
 from sbbf_tool.file.table_file import Deletes, UnknownDeletes
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.columns import MAX_DEPTH

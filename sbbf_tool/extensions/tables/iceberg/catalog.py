@@ -8,8 +8,8 @@ PyIceberg is an optional dependency, and is imported with the first table of a c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -227,15 +227,15 @@ class CatalogFiles:
             self._io.delete(path)
 
 
-class _io_errors:  # noqa: N801  used as a function
-    """A `with` block that turns errors of PyIceberg's file access, which are those of many packages, into OSError."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, OSError | ImportError | MemoryError):
-            raise OSError(_describe(error)) from error
+@contextmanager
+def _io_errors() -> Iterator[None]:
+    """Convert errors of PyIceberg's file access, which are those of many packages, to OSError."""
+    try:
+        yield
+    except (OSError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise OSError(_describe(error)) from error
 
 
 def _load_error(error: Exception) -> SbbfError:

@@ -8,7 +8,7 @@ without such a file, and those of delete files, are kept. In format 3, the copie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
@@ -53,28 +53,9 @@ class NewSnapshot:
         return cls(snapshot_id, sequence_number, max(now_ms, metadata.last_updated_ms), metadata.format_version)
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestRewrite:
-    """A manifest in which files were replaced by their copies."""
-
-    data: bytes
-    record: Mapping[str, Any]
-    """Its record for the manifest list, without path and length."""
-    files: int
-    rows: int
-    old_bytes: int
-    new_bytes: int
-    partitions: frozenset[tuple[int, str]]
-    """The spec and the partition values of the files that were replaced."""
-
-    def without_data(self) -> ManifestRewrite:
-        """Return the numbers without the bytes."""
-        return replace(self, data=b"", record={})
-
-
 @dataclass(slots=True)
-class _Numbers:
-    """Numbers of a manifest that is being rewritten."""
+class ManifestRewrite:
+    """Numbers of a manifest in which files were replaced by their copies."""
 
     files: int = 0
     rows: int = 0
@@ -84,11 +65,17 @@ class _Numbers:
     existing_rows: int = 0
     min_sequence_number: int | None = None
     partitions: set[tuple[int, str]] = field(default_factory=set)
+    """The spec and the partition values of the files that were replaced."""
 
 
-def rewrite_manifest(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot) -> ManifestRewrite:
-    """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file."""
-    tally = _Numbers()
+def rewrite_manifest(
+    manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot
+) -> tuple[bytes, dict[str, Any], ManifestRewrite]:
+    """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file.
+
+    Return the bytes of the new manifest, its record for the manifest list without path and length, and its numbers.
+    """
+    tally = ManifestRewrite()
     with ErrorPlace(manifest.file.path):
         data = build_manifest(manifest.header, _iter_records(manifest, copies, snapshot, tally), snapshot.format_version)
     record = {
@@ -105,10 +92,12 @@ def rewrite_manifest(manifest: Manifest, copies: Mapping[str, Copy], snapshot: N
         record |= {"sequence_number": snapshot.sequence_number, "min_sequence_number": tally.min_sequence_number or 0}
     if snapshot.format_version > 2:
         record["first_row_id"] = None
-    return ManifestRewrite(data, record, tally.files, tally.rows, tally.old_bytes, tally.new_bytes, frozenset(tally.partitions))
+    return data, record, tally
 
 
-def _iter_records(manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: _Numbers) -> Iterator[dict[str, Any]]:
+def _iter_records(
+    manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: ManifestRewrite
+) -> Iterator[dict[str, Any]]:
     """Yield the records of the new manifest, and count them."""
     version = snapshot.format_version
     for entry in manifest.live_entries():
@@ -208,7 +197,7 @@ def _summarize(metadata: TableMetadata, rewrites: Sequence[ManifestRewrite], cha
         "deleted-records": str(rows),
         "added-files-size": str(new_bytes),
         "removed-files-size": str(old_bytes),
-        "changed-partition-count": str(len(frozenset[object]().union(*(each.partitions for each in rewrites)))),
+        "changed-partition-count": str(len(set().union(*(each.partitions for each in rewrites)))),
         **totals,
         "sbbf.operation": change.operation,
         **({"sbbf.columns": ", ".join(change.columns)} if change.columns else {}),

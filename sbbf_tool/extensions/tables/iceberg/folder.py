@@ -88,14 +88,19 @@ class FolderSource(MetadataSource):
             )
         return newest[0]
 
-    def ensure_changeable(self, state: TableState) -> None:
+    @property
+    def why_unchangeable(self) -> RefusedError | None:
         if not is_local(self._folder):
-            raise RefusedError(
-                "the table is in an object store, where its folder alone does not permit safe commits", file=self.name, hint=_BY_CATALOG
-            )
-        names = self._files.list(self._metadata_folder)
-        if any(map(_CATALOG_NAME.fullmatch, names)):
-            raise RefusedError("the table belongs to a catalog, through which commits must go", file=self.name, hint=_BY_CATALOG)
+            reason = "the table is in an object store, where its folder alone does not permit safe commits"
+        elif any(map(_CATALOG_NAME.fullmatch, self._files.list(self._metadata_folder))):
+            reason = "the table belongs to a catalog, through which commits must go"
+        else:
+            return None
+        return RefusedError(reason, file=self.name, hint=_BY_CATALOG)
+
+    def ensure_changeable(self, state: TableState) -> None:
+        if (refusal := self.why_unchangeable) is not None:
+            raise refusal
         where = open_name(state.metadata.location)
         if not is_local(where) or os.path.realpath(where) != os.path.realpath(self._folder):
             raise RefusedError(f"the table was moved or copied: its metadata says that it is at {where}", file=self.name)

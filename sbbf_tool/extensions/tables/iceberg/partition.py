@@ -110,19 +110,7 @@ def _write_date(days: int) -> str:
     return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
 
 
-def _write_time(micros: int) -> str:
-    return (_EPOCH + timedelta(microseconds=micros)).time().isoformat()
-
-
-def _write_timestamp(micros: int) -> str:
-    return (_EPOCH + timedelta(microseconds=micros)).isoformat()
-
-
-def _write_instant(micros: int) -> str:
-    return (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=micros)).isoformat()
-
-
-def _write_nanos(nanos: int, suffix: str = "") -> str:
+def _write_nanos(nanos: int, suffix: str) -> str:
     seconds, rest = divmod(nanos, 1_000_000_000)
     fraction = f".{rest:09d}" if rest else ""
     return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}{fraction}{suffix}"
@@ -130,10 +118,10 @@ def _write_nanos(nanos: int, suffix: str = "") -> str:
 
 _WRITERS: Mapping[str, Callable[[Any], str]] = {
     "date": _write_date,
-    "time": _write_time,
-    "timestamp": _write_timestamp,
-    "timestamptz": _write_instant,
-    "timestamp_ns": _write_nanos,
+    "time": lambda micros: (_EPOCH + timedelta(microseconds=micros)).time().isoformat(),
+    "timestamp": lambda micros: (_EPOCH + timedelta(microseconds=micros)).isoformat(),
+    "timestamptz": lambda micros: (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=micros)).isoformat(),
+    "timestamp_ns": lambda nanos: _write_nanos(nanos, ""),
     "timestamptz_ns": lambda nanos: _write_nanos(nanos, "+00:00"),
     "uuid": lambda data: str(UUID(bytes=data)),
 }

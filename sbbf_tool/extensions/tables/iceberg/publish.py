@@ -8,12 +8,10 @@ one of them succeeds.
 
 from __future__ import annotations
 
-import random
 import secrets
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from sbbf_tool import log
@@ -32,7 +30,7 @@ from sbbf_tool.extensions.tables.iceberg.paths import identity, join, location_o
 from sbbf_tool.extensions.tables.iceberg.position_deletes import find_reachable
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, TableState
 from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.running.table import Change, change_properties
+from sbbf_tool.running.table import Change, NewFiles, attempts, change_properties
 
 _ATTEMPTS = 20
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
@@ -54,9 +52,7 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
 def set_properties(source: MetadataSource, properties: Mapping[str, str | None]) -> None:
     """Set properties of a table without a new snapshot. See `Table.set_properties`."""
     doubt: CommitStateUnknownError | None = None
-    for attempt in range(_ATTEMPTS):
-        if attempt:
-            time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))
+    for _ in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
         state = source.load()
         if change_properties(state.metadata.properties, properties) == state.metadata.properties:
             return
@@ -91,10 +87,7 @@ class Publication:
 
     def run(self) -> Commit:
         """Commit. See `Table.commit`."""
-        for attempt in range(_ATTEMPTS):
-            if attempt:
-                # Rival commits must not retry in step.
-                time.sleep(random.uniform(0, min(_LONGEST_WAIT, _FIRST_WAIT * 2**attempt)))
+        for attempt in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
             state = self._load()
             success = next((commit for number, commit in self._doubtful.items() if number in state.metadata.snapshots), None)
             if success is not None:
@@ -143,22 +136,21 @@ class Publication:
         new = NewSnapshot.after(metadata, _choose_id(metadata.snapshots), time.time_ns() // 1_000_000)
         commit = Commit(f"snapshot {new.id}", len(copies), vanished, attempt, self._source.undo(snapshot.id))
         names = f"{uuid.uuid4()}"
-        with _Scratch(state) as scratch:
+        with NewFiles(state.files) as scratch:
             rewrites: list[ManifestRewrite] = []
             records: dict[str, dict[str, Any]] = {}
             for file in manifests:
                 if not any(key in copies for key in self._files_of_manifest.get(file.path, ())):
                     continue
-                rewrite = rewrite_manifest(scan.open_manifest(state, file), copies, new)
+                data, record, numbers = rewrite_manifest(scan.open_manifest(state, file), copies, new)
                 location = join(state.metadata_folder, f"{names}-manifest{len(rewrites)}.avro")
-                scratch.create(location, rewrite.data)
-                records[file.path] = {**rewrite.record, "manifest_path": location, "manifest_length": len(rewrite.data)}
-                # The bytes are written; only the numbers are needed from here on.
-                rewrites.append(rewrite.without_data())
+                _create(scratch, state, location, data)
+                records[file.path] = {**record, "manifest_path": location, "manifest_length": len(data)}
+                rewrites.append(numbers)
             with ErrorPlace(snapshot.manifest_list):
                 data, rows = build_manifest_list(metadata, header, manifests, records, new)
             location = join(state.metadata_folder, f"snap-{new.id}-{attempt}-{names}.avro")
-            scratch.create(location, data)
+            _create(scratch, state, location, data)
             record = build_snapshot(metadata, rewrites, new, location, rows, self._change)
             scratch.keep = True  # from here on a snapshot may refer to them
             try:
@@ -211,30 +203,13 @@ def _choose_id(snapshots: Mapping[int, object]) -> int:
             return number
 
 
-class _Scratch:
-    """Files that are removed at the end unless `keep` is set."""
-
-    def __init__(self, state: TableState) -> None:
-        self._state = state
-        self._paths: list[str] = []
-        self.keep = False
-
-    def create(self, location: str, data: bytes) -> None:
-        """Create a file. Raises RefusedError without permission, and WriteError."""
-        with ErrorPlace(self._state.location):
-            path = open_name(location)
-        self._paths.append(path)
-        try:
-            self._state.files.create(path, data)
-        except PermissionError as error:
-            raise RefusedError(f"cannot be written: {error.strerror or error}", file=location) from error
-        except (OSError, ValueError) as error:
-            raise WriteError(f"cannot be written: {getattr(error, 'strerror', None) or error}", file=location) from error
-
-    def __enter__(self) -> _Scratch:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for path in () if self.keep else self._paths:
-            with suppress(OSError, SbbfError):
-                self._state.files.remove(path)
+def _create(scratch: NewFiles, state: TableState, location: str, data: bytes) -> None:
+    """Create a file. Raises RefusedError without permission, and WriteError."""
+    with ErrorPlace(state.location):
+        path = open_name(location)
+    try:
+        scratch.create(path, data)
+    except PermissionError as error:
+        raise RefusedError(f"cannot be written: {error.strerror or error}", file=location) from error
+    except (OSError, ValueError) as error:
+        raise WriteError(f"cannot be written: {getattr(error, 'strerror', None) or error}", file=location) from error

@@ -5,26 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from sbbf_tool.errors import ErrorPlace, UnreadableError
+from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.extensions.tables.iceberg.paths import join, open_name
+from sbbf_tool.running.table import CreatingFiles
 
 T = TypeVar("T")
-
-
-class MetadataFiles(Protocol):
-    """Storage of the metadata files of a table, by location as `paths.open_name` returns it. All methods raise OSError and ValueError."""
-
-    def read(self, path: str, most: int | None = None) -> bytes:
-        """Read a whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
-
-    def create(self, path: str, data: bytes) -> None:
-        """Create a file under a name that is not in use."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file if it exists."""
 
 
 class CommitConflictError(Exception):
@@ -42,7 +30,8 @@ class TableState:
     metadata: TableMetadata
     location: str
     """Location of the metadata file."""
-    files: MetadataFiles
+    files: CreatingFiles
+    """Their storage, by location as `paths.open_name` returns it."""
 
     @property
     def metadata_folder(self) -> str:
@@ -65,6 +54,11 @@ class MetadataSource(ABC):
     name: str
     """The table as the user named it."""
 
+    @property
+    def why_unchangeable(self) -> RefusedError | None:
+        """Why no commit can be made under this name, as far as that is known without a trial."""
+        return None
+
     @abstractmethod
     def load(self) -> TableState:
         """Read the newest metadata. Raises UnreadableError."""
@@ -86,7 +80,7 @@ class MetadataSource(ABC):
         """Return the statement that makes an earlier snapshot the current one."""
 
 
-def read_file(files: MetadataFiles, location: str, most: int, parse: Callable[[bytes], T]) -> T:
+def read_file(files: CreatingFiles, location: str, most: int, parse: Callable[[bytes], T]) -> T:
     """Read and parse a metadata file of at most `most` bytes. Raises UnreadableError; errors of both steps name the file."""
     with ErrorPlace(location):
         path = open_name(location)

@@ -36,6 +36,7 @@ class IcebergTable(LakeTable):
             self.properties = metadata.properties
             self.columns = build_column_names(metadata.schema, metadata.properties)
             self.partition_types = scan.partition_texts(metadata).types
+            self.why_unchangeable = source.why_unchangeable
             self._full_names = dict(full_names(metadata.schema))
 
     def column_of_property(self, name: str) -> str:

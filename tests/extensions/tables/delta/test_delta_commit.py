@@ -12,7 +12,6 @@ import pytest
 
 from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.lake_table import Replacement
 from support.delta_logs import CHANGE, actions_of, add, before_create, commit_copies, copies_of, metadata, protocol, write_version
 from support.delta_tables import copy_table, ids_of, make_table, read_rows, rows_of
 from support.tables import each
@@ -110,19 +109,6 @@ def test_row_ids_are_carried(tmp_path):
 def test_a_file_without_row_ids_is_left_out_where_rows_are_tracked(tmp_path):
     table = one_file_table(tmp_path, "rowTracking")
     assert [file.unchangeable for file in table.live_files()] == ["it has no row ids, although the table has the feature rowTracking"]
-
-
-def test_a_file_that_is_no_longer_live_is_left_out(tmp_path):
-    make_table(tmp_path)
-    table = DeltaTable(str(tmp_path))
-    replacements = copies_of(table)
-    deltalake.DeltaTable(tmp_path).delete("id < 10")
-    result = table.commit(replacements, CHANGE)
-    assert (result.version, result.num_files, len(result.vanished)) == ("version 4", 2, 1)
-    assert ids_of(tmp_path) == list(range(10, 30))
-    deltalake.DeltaTable(tmp_path).delete()
-    result = table.commit([*replacements, Replacement("/elsewhere/x", "/elsewhere/y", 1, 1)], CHANGE)
-    assert (result.version, result.num_files, len(result.vanished), result.undo) == ("version 5", 0, 4, None)
 
 
 def test_a_file_of_the_same_name_but_another_size_is_left_out(tmp_path):
@@ -228,16 +214,6 @@ def test_files_that_some_version_refers_to(tmp_path):
         (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
     assert table.referenced(paths) == paths - {abandoned}
     assert table.referenced(set()) == set()
-
-
-def test_unusual_names_survive(tmp_path):
-    name = "x %25+#?é\n.parquet"
-    (tmp_path / name).write_bytes(b"old")
-    write_version(tmp_path, 0, protocol(1, 2), metadata(), add("x%20%2525+%23%3F%C3%A9%0A.parquet"))
-    table = DeltaTable(str(tmp_path))
-    table.ensure_changeable()
-    assert table.commit(copies_of(table), CHANGE).num_files == 1
-    assert [file.path for file in DeltaTable(str(tmp_path)).live_files()] == [f"{tmp_path}/sbbf-run-1-{name}"]
 
 
 def test_a_statistic_without_json_form_and_numbers_without_limits_are_kept(tmp_path):

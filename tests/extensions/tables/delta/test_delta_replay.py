@@ -15,9 +15,8 @@ import pytest
 from pyarrow import parquet
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.extensions.tables.delta.log import Log
-from sbbf_tool.extensions.tables.delta.segment import plan_segment, split_names, uncovered_checkpoints
-from sbbf_tool.extensions.tables.delta.statistics import statistics_text
+from sbbf_tool.extensions.tables.delta.checkpoint import statistics_text
+from sbbf_tool.extensions.tables.delta.log import Log, plan_segment, split_names, uncovered_checkpoints
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.storage.folders import LocalFolders
@@ -76,12 +75,6 @@ def test_paths_are_decoded(tmp_path):
     assert "shallow clone" in files.pop("/else/where x")
     assert "leads out" in files.pop(f"{tmp_path}/../up")
     assert not files
-
-
-def test_a_file_with_two_deletion_vectors_cannot_be_replaced(tmp_path):
-    vector = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 3, "cardinality": 1}
-    write_version(tmp_path, 0, protocol(features=["deletionVectors"]), metadata(), add("x"), add("x", deletionVector=vector))
-    assert [file.unchangeable for file in DeltaTable(str(tmp_path)).live_files()] == ["the log lists the file more than once"] * 2
 
 
 def test_a_version_that_is_missing_is_named(tmp_path):

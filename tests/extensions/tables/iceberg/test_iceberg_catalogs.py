@@ -286,10 +286,10 @@ def test_what_also_new_files_sets_is_said_and_taken_back(configuration, capfd):
         in call("add-filter", "lake:n.t", "-c", names[0], "--in-place", "--also-new-files")[1]
     )
     assert call("add-filter", "lake:n.t", "-c", names[1], "--in-place", "--also-new-files")[0] == 0
-    assert call("check", "lake:n.t", "--declared")[0] == 0
+    assert call("check", "lake:n.t", "--select", "declared")[0] == 0
     code, out = call("remove-filter", "lake:n.t", "-c", names[0], "--in-place")
     assert (code, f"removed property {enabled}{names[0]} of the table" in out) == (0, True), out
-    assert call("check", "lake:n.t", "--declared")[0] == 0
+    assert call("check", "lake:n.t", "--select", "declared")[0] == 0
     # What another has set stays.
     with sql_catalog(configuration).load_table("n.t").transaction() as transaction:
         transaction.set_properties({f"{enabled}other": "true"})

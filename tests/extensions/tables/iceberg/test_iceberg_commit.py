@@ -28,6 +28,7 @@ from extensions.tables.iceberg.iceberg_tables import (
     source_of,
     to_hadoop,
 )  # fmt: skip
+from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
@@ -197,16 +198,6 @@ def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(catalog, tab
         iceberg.commit(copies, ADD)
 
 
-@pytest.mark.parametrize("bounds", [True, False])
-def test_a_delete_file_of_several_paths_is_read(catalog, table, tmp_path, bounds):
-    table.append(rows(200, 100))
-    files = sorted(open_table(catalog).live_files(), key=lambda file: file.path)
-    positions = {f"file://{files[0].path}": [0], f"file://{files[2].path}": [1]}
-    delete_by_position(source_of(catalog), tmp_path, positions, bounds=bounds)
-    unchangeable = {file.path for file in open_table(catalog).live_files() if file.unchangeable}
-    assert unchangeable == {files[0].path, files[2].path}
-
-
 def test_a_position_delete_during_the_run_leaves_its_file_out(catalog, table, tmp_path):
     iceberg = open_table(catalog)
     copies = make_copies(iceberg)
@@ -319,7 +310,7 @@ def test_compressed_metadata_stays_compressed(catalog, table):
     assert (again.properties["a.b"], again.version) == ("c", iceberg.version)
 
 
-def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, table):
+def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, table, capsys):
     folder = table.location().removeprefix("file://")
     iceberg = open_folder(folder)
     assert iceberg.version == f"snapshot {table.current_snapshot().snapshot_id}"
@@ -328,6 +319,10 @@ def test_a_table_of_a_catalog_is_read_by_its_folder_but_not_changed(catalog, tab
         iceberg.ensure_changeable()
     with pytest.raises(RefusedError, match="belongs to a catalog"):
         iceberg.commit(make_copies(iceberg), ADD)
+    # No command is proposed that would then be refused.
+    run(["check", folder, "--require", "id"])
+    out = capsys.readouterr().out
+    assert ("belongs to a catalog" in out, "sbbf add-filter" in out) == (True, False), out
 
 
 def test_metadata_and_copies_go_where_the_properties_say(catalog, table, tmp_path):

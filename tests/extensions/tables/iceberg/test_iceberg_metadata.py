@@ -422,15 +422,6 @@ def test_what_is_refused(folder, fields, message):
     assert set(folder.rglob("*")) == names
 
 
-def test_a_folder_without_metadata(tmp_path):
-    with pytest.raises(UnreadableError, match="not an Iceberg table"):
-        open_folder(str(tmp_path))
-    (tmp_path / "metadata").mkdir()
-    (tmp_path / "metadata" / "version-hint.text").write_text("7")
-    with pytest.raises(UnreadableError, match="not an Iceberg table"):
-        open_folder(str(tmp_path))
-
-
 def test_a_version_that_java_is_about_to_commit_makes_no_table_of_a_catalog(catalog, table):
     folder = to_hadoop(table)
     (folder / "metadata" / "12345678-90ab-4cde-8f01-234567890abc.metadata.json").write_bytes(b"{")

@@ -20,7 +20,6 @@ from pyiceberg.transforms import IdentityTransform
 from extensions.tables.iceberg.iceberg_tables import (
     convert,
     delete_by_position,
-    delete_by_value,
     ids_of,
     make_copies,
     open_static,
@@ -82,14 +81,6 @@ def pa_type():
     from pyiceberg.types import LongType
 
     return LongType()
-
-
-def test_equality_deletes(catalog, table, tmp_path):
-    delete_by_value(source_of(catalog), tmp_path / "warehouse/n/t", 1, "id", list(range(50)))
-    before = read_clickhouse(catalog)
-    assert len(before) == 150
-    assert convert(open_table(catalog)).num_files == 2
-    assert read_clickhouse(catalog) == before
 
 
 def test_position_deletes(catalog, table, tmp_path):

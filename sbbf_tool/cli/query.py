@@ -1,0 +1,146 @@
+"""What `probe` and `explain` have in common: a column and values on the command line, and one answer about all files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sbbf_tool.cli import render
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import Files
+from sbbf_tool.cli.formats import View
+from sbbf_tool.cli.options import add_options
+from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.values import VALUE_MARK, unmark
+from sbbf_tool.errors import UnreadableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sbbf_tool.advice.queries import Condition
+    from sbbf_tool.reports.probe import UnfitValue
+    from sbbf_tool.reports.rows import Row
+
+MAYBE, ABSENT = 0, 1
+Report = TypeVar("Report")
+
+_SUFFIXES = (".parquet", ".parq", ".pq")
+_CONDITION = re.compile(r"[=<>]|\s(in|is|not|between|like)\b", re.IGNORECASE)
+
+
+class NegativeValues(Command):
+    """A command that accepts as values negative numbers, which click would parse as options, and a `-` after `--`."""
+
+    _NEGATIVE = re.compile(r"-(\d|\.\d|inf|P)", re.IGNORECASE)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end_of_options = args.index("--") if "--" in args else len(args)
+        numbers = {spelling for option in self.params if option.type in (click.INT, click.FLOAT) for spelling in option.opts}
+        marked_args = [
+            VALUE_MARK + arg if (self._NEGATIVE.match(arg) and previous not in numbers) or (arg == "-" and at > end_of_options) else arg
+            for at, (previous, arg) in enumerate(zip(["", *args], args, strict=False))
+        ]
+        remaining_args = super().parse_args(ctx, marked_args)
+        for name, value in ctx.params.items():
+            if isinstance(value, str):
+                ctx.params[name] = unmark(value)
+        return remaining_args
+
+
+def query_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for a column and its values."""
+    return add_options(
+        command,
+        (
+            click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs."),
+            click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more)."),
+            click.option("--null", "ask_null", is_flag=True, help="Query null."),
+        ),
+    )
+
+
+def split_condition(files: Files) -> tuple[Files, tuple[Condition, ...]] | None:
+    """Return the PATHs, and the conditions that the last argument states; None if it is no condition.
+
+    After the name of a column, the last argument is a value, also if it has the form of a condition.
+    """
+    *paths, text = [unmark(argument) for argument in files.arguments] or [""]
+    if not _CONDITION.search(text) or not (paths or files.is_listed) or (len(paths) > 1 and not _is_path(paths[-1])):
+        return None
+    from sbbf_tool.advice.queries import parse_query
+
+    ensure_column(text)
+    return files.of(tuple(paths)), parse_query(text).conditions
+
+
+def ensure_column(name: str) -> None:
+    """Raise click.UsageError if the column, or what is in its place, is a file: the shell has expanded a glob."""
+    if name.endswith(_SUFFIXES):
+        raise click.UsageError(f"expected a column or a value, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
+
+
+def _is_path(name: str) -> bool:
+    """Return whether the form of a name is that of a path: what an argument means does not depend on the files that are there."""
+    return name.endswith(_SUFFIXES) or "/" in name or os.sep in name
+
+
+_MOST_UNFIT = 5
+
+
+class AnswerView(View[Report]):
+    """Whether any file may hold one of the values."""
+
+    lists_answers = True
+
+    def __init__(self, files: Files, values_file: str | None = None) -> None:
+        super().__init__()
+        self.files = files
+        self.counts: Counter[str] = Counter(files=0)  # an empty one would keep truth values as they are
+        self._values_file = values_file
+        self._warnings: dict[str, None] = {}
+        self._unfit: dict[str, UnfitValue] | None = None
+        """The values that no file so far can hold; None before the first file that has the column."""
+
+    def take_answer(self, report: Any, row: Row[object], *, is_absent: bool) -> int:
+        """Count the answer of a file, print what could not be read, and return its exit code."""
+        self._warnings.update(dict.fromkeys(report.warnings))
+        if report.type is not None:
+            self._unfit = {each.value: each for each in report.unfit if self._unfit is None or each.value in self._unfit}
+        self.counts.update(files=1, absent=is_absent, without_column=report.type is None)
+        return render.say_unreadable([(row.path, None, place) for place in report.unreadable]) or (ABSENT if is_absent else MAYBE)
+
+    def answer(self, codes: set[int]) -> int:
+        """Return the highest error code; without errors, 0 if any file may hold a value, otherwise 1, with warnings of other meanings."""
+        for each in islice((self._unfit or {}).values(), _MOST_UNFIT):
+            line = None if self._values_file in (None, "-") else _find_line(self._values_file or "", each.value)
+            place = f"value {each.position + 1:,}" if line is None else f"values file {self._values_file}, line {line:,}"
+            complain(f"sbbf: {place}: {each.reason}")
+        if self._unfit:
+            codes.add(UsageError.exit_code)
+            if (more := len(self._unfit) - _MOST_UNFIT) > 0:
+                complain(f"sbbf: {more:,} more values are in no file's type")
+        if not codes and not self.files.is_empty_table:
+            raise UnreadableError("no file was queried", hint="check the predicate of --where")
+        code = max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
+        for warning in self._warnings if code == ABSENT else ():
+            complain(f"sbbf: warning: {warning}", kind="warning")
+        return code
+
+    def say_without_column(self) -> str:
+        """Return the end of the last line that says of how many of its files the column is not one; empty if there are none."""
+        files = self.counts["without_column"]
+        return f" ({files:,} of the files {'lacks' if files == 1 else 'lack'} the column)" if files else ""
+
+
+def _find_line(name: str, value: str) -> int | None:
+    try:
+        with open(name, "rb") as stream:
+            lines = enumerate(stream, 1)
+            return next((number for number, line in lines if line.rstrip(b"\r\n") == value.encode("utf-8", "surrogateescape")), None)
+    except OSError:
+        return None

@@ -1,0 +1,199 @@
+"""Drawing on a terminal by rich, which only this module imports, and only to draw: wrapped lines, tables that fit, and colours.
+
+On a terminal that is too narrow for a table, columns are hidden by priority; then sentences wrap, and names are shortened in the middle.
+Numbers are never broken. If even the important columns do not fit, each cell becomes a line. Words always carry the meaning that a style
+shows, so that nothing is lost without colours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Literal
+
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+from rich.theme import Theme
+
+from sbbf_tool.cli.spelling import quote_command
+from sbbf_tool.cli.tables import GAP, NAME, NUMBERS, SENTENCE, SUMMARY, WORD, CellKind, Heading, Plain, align
+from sbbf_tool.display import escape
+from sbbf_tool.numbers import format_size
+
+_THEME = Theme({"certain": "green", "maybe": "cyan", "error": "bold red", "warning": "yellow", "faint": "dim"})
+_WORDS = {
+    "certain": ("absent", "verified", "all values found", "skipped", "used", "add", "+"),
+    "maybe": ("maybe", "remains", "keep"),
+    "error": ("error", "false negatives", "unreadable", "not verified", "HARM", "loses rows", "fails", "!"),
+    "warning": ("warning", "cannot say", "+!", "-!"),
+    "faint": ("info", "note", "none", "no filter", "no gain", "-", "fix", "undo", "next", "hidden"),
+}
+_STYLES = {word: style for style, words in _WORDS.items() for word in words}
+"""The style of a word that is a whole cell of a table, or the label of a line."""
+_LABEL = re.compile(r"(?:sbbf: )?((error|warning|info|note|fix|undo|next|hidden):) ")
+
+_END_OF_LINE = re.compile(r"(?:\x1b\[[\d;]*m| )+$")
+
+_LEAST: dict[CellKind, int] = {SENTENCE: 28, SUMMARY: 28, NAME: 30}
+"""Width below which a cell is not wrapped or shortened, as long as another column can be hidden."""
+_LEAST_NAME = 12
+_ANY_WIDTH = 1 << 20
+_MOST_LINES_OF_COMMAND = 10
+
+
+class Screen(Plain):
+    """Lines of this width, or of any width, in the colours of a terminal."""
+
+    def __init__(self, width: int | None, *, has_color: bool) -> None:
+        self.width = width
+        self._width = width or _ANY_WIDTH
+        colors: Literal["standard"] | None = "standard" if has_color else None
+        self._console = Console(
+            width=self._width, height=100, color_system=colors, no_color=not has_color, force_terminal=True, theme=_THEME
+        )
+
+    def _draw(self, *parts: RenderableType) -> list[str]:
+        with self._console.capture() as capture:
+            for part in parts:
+                self._console.print(part, soft_wrap=isinstance(part, Text))
+        return [_END_OF_LINE.sub(lambda end: end[0].replace(" ", ""), line) for line in capture.get().split("\n")[:-1]]
+
+    def wrap(self, line: str, word: str = "", *, is_error: bool = False) -> list[str]:
+        text = Text(line)
+        if word:
+            at = line.rfind(f"{word}:")
+            text.stylize(_STYLES[word], at, at + len(word) + 1)
+        elif label := _LABEL.match(line):
+            text.stylize(_STYLES[label[2]], *label.span(1))
+        elif is_error and line.startswith("sbbf:"):
+            text.stylize("error", 0, 5)
+        indent = re.match(" *", line)[0]  # type: ignore[index]
+        later = f"{indent}  " if self._width - len(indent) - 2 >= _LEAST_NAME else ""
+        first, *rest = text.divide(_find_breaks(line, self._width, len(later)))
+        for part in rest:
+            part.pad_left(len(later))
+        return self._draw(first, *rest)
+
+    def command(self, words: Sequence[str], label: str) -> list[str]:
+        """Return lines that end with a backslash, so that a shell joins them again, also within a word that is wider than a line."""
+        text, room = label + escape(quote_command(words)), self._width - 2
+        if cell_len(text) <= self._width:
+            return self.wrap(text)
+        if cell_len(text) > _MOST_LINES_OF_COMMAND * room:
+            return self.wrap(f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --all shows them)")
+        indent = " " * (len(label) - len(label.lstrip(" ")) + 4)
+        lines = [label.rstrip(" ")] if label.strip() else []
+        for word in words:
+            parts = [""]
+            for character in word:
+                if cell_len(indent + escape(quote_command([parts[-1] + character]))) > room:
+                    parts.append("")
+                parts[-1] += character
+            first, *rest = (escape(quote_command([part])) for part in parts)
+            if lines and not rest and cell_len(f"{lines[-1]} {first}") <= room:
+                lines[-1] += f" {first}"
+                continue
+            lines[-1:] = [f"{lines[-1]} \\", indent + first] if lines else [first]
+            for part in rest:
+                lines[-1:] = [f"{lines[-1]}\\", part]
+        return [*self.wrap(lines[0]), *lines[1:]]
+
+    def table(self, columns: Sequence[Heading], cells: Sequence[Sequence[str]]) -> list[str]:
+        header, *lines = align(columns, cells)
+        shown = self._choose_columns(columns, [header, *lines])
+        if shown is None:
+            cells_of = ([(column.name, cell.strip()) for column, cell in zip(columns, line, strict=True)] for line in lines)
+            paragraphs = ([part for name, cell in pairs if cell for part in self.wrap(f"{name}: {cell}")] for pairs in cells_of)
+            return [part for number, paragraph in enumerate(paragraphs) for part in ([""] if number else []) + paragraph]
+        table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="faint")
+        for at in shown:
+            table.add_column(Text(header[at]), no_wrap=columns[at].kind not in _LEAST)
+        for line in lines:
+            table.add_row(*(_cell(columns[at].kind, line[at]) for at in shown))
+        hidden = ", ".join(column.name for at, column in enumerate(columns) if at not in shown)
+        return [*self._draw(table), *(self.wrap(f"hidden: {hidden}; --all shows them") if hidden else ())]
+
+    def _choose_columns(self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[int] | None:
+        """Return the positions of the columns that have room, without those to hide; None if the important ones have none."""
+        widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+        shown = list(range(len(columns)))
+        least = _LEAST
+        while True:
+            floors = (min(widths[at], max(least.get(columns[at].kind, widths[at]), cell_len(columns[at].name))) for at in shown)
+            if sum(floors) + GAP * (len(shown) - 1) <= self._width:
+                return shown
+            if lowest := max(columns[at].priority for at in shown):
+                shown = [at for at in shown if columns[at].priority != lowest]
+            elif least is _LEAST:
+                least = {**_LEAST, NAME: _LEAST_NAME}
+            else:
+                return None
+
+
+class ProgressLine(Screen):
+    """A line about work that begins now: what is done, a bar, and the time that has passed and is left."""
+
+    def __init__(self, width: int | None, *, has_color: bool) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        super().__init__((width or 80) - 1, has_color=has_color)
+        text, left = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[left]}")
+        self._progress = Progress(text, BarColumn(bar_width=20), TimeElapsedColumn(), left)
+        self._task = self._progress.add_task("", left="")
+
+    def draw(self, text: str, done: int, total: int | None, is_bytes: bool) -> str:
+        (task,) = self._progress.tasks
+        speed = f", {format_size(int(task.speed))}/s" if is_bytes and task.speed else ""
+        left = "" if task.time_remaining is None else f"{timedelta(seconds=int(task.time_remaining))} left"
+        self._progress.update(self._task, description=text + speed, completed=done, total=total, left=left)
+        return self._draw(self._progress.get_renderable())[0]
+
+
+def _cell(kind: CellKind, cell: str) -> RenderableType:
+    if kind is NAME:
+        return _Name(cell)
+    style = _STYLES.get(cell, "") if kind in (WORD, SENTENCE) else ""
+    return Text(cell, style, no_wrap=kind in NUMBERS or kind in (WORD, SUMMARY), overflow="ellipsis" if kind is SUMMARY else "fold")
+
+
+class _Name:
+    """A name that is shortened in the middle if it has not enough room."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(_LEAST_NAME, cell_len(self._name)), cell_len(self._name))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        name, room = self._name, options.max_width
+        if cell_len(name) > room:
+            end = chop_cells(name[::-1], room // 2)[0][::-1]
+            name = f"{chop_cells(name, room - cell_len(end) - 1)[0]}…{end}"
+        yield Text(name, no_wrap=True)
+
+
+_WORD_OF_LINE = re.compile(r"(?:\S*\d (?=(?:[kMGTPE]?B|bytes?|%)(?!\w)))?\S+")
+"""A word, or a number with its unit."""
+
+
+def _find_breaks(line: str, width: int, indent: int) -> list[int]:
+    """Return where to divide a line: before words; in a word that is wider than a line after a slash, else not inside a number."""
+    breaks: list[int] = []
+    start = 0
+    for word in _WORD_OF_LINE.finditer(line):
+        room = width - indent if breaks else width
+        if word.start() > start and cell_len(line[start : word.end()]) > room and line[start : word.start()].strip():
+            start, room = word.start(), width - indent
+            breaks.append(start)
+        while cell_len(line[start : word.end()]) > room:
+            piece = chop_cells(line[start : word.end()], room)[0]
+            slash = piece.rfind("/") + 1
+            start += slash if slash > 1 else len(re.sub(r"[\d.,]+$", "", piece)) or len(piece)
+            room = width - indent
+            breaks.append(start)
+    return breaks
