@@ -84,7 +84,12 @@ def command(
         if report.fix is not None:
             command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
             document["fix"]["command"] = command
-        outputs.print("advise", report, partial(_show, command=command, refusal=files.why_unchangeable), document)
+        outputs.print(
+            "advise",
+            report,
+            partial(_show, command=command, refusal=None if files.table is None else files.table.why_unchangeable),
+            document,
+        )
         for reason in report.unreadable:
             complain(f"sbbf: {reason}")
     stop_if_unread()
@@ -124,7 +129,7 @@ _QUERIES = (
 )
 
 
-def _show(page: Page, report: AdviceReport, command: tuple[str, ...], refusal: str | None) -> None:
+def _show(page: Page, report: AdviceReport, command: tuple[str, ...], refusal: Exception | None) -> None:
     """Print the report, and the command that adds the filters, which is empty if none is advised, or why it would be refused."""
     if report.emit is not None:
         page.code(report.emit.text)

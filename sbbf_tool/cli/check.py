@@ -130,7 +130,7 @@ class _CheckView(View["CheckReport"]):
     def __init__(self, files: Files, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._each_file, self._refusal = terminal().shows_all, files.why_unchangeable
+        self._each_file, self._refusal = terminal().shows_all, files.table and files.table.why_unchangeable
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _Total] = {}
         self._unchecked: dict[str, _Total] = {}

@@ -225,12 +225,6 @@ class Files:
         return [] if self.selection.table is None else [f"{self.selection.table.location}/"]
 
     @property
-    def why_unchangeable(self) -> str | None:
-        """Why commands that change the table under this name are refused; None if it is not known to be so."""
-        refusal = None if self.table is None else self.table.why_unchangeable
-        return None if refusal is None else str(refusal)
-
-    @property
     def is_empty_table(self) -> bool:
         """Whether the PATH is a table that has no file at all."""
         return self.table is not None and self.where is None and not self.selection.live_files()

@@ -41,11 +41,6 @@ def target_fpp(column: ColumnFacts, limits: Limits) -> float:
     return min(DEFAULT_FPP, limits.max_fpp or 1, *(chunk.target.fpp for chunk in column.chunks if chunk.target is not None))
 
 
-def _has_drafts(column: ColumnFacts) -> bool:
-    """Return whether a filter follows a draft of the format, so that no command resizes it."""
-    return any(chunk.stored is not None and chunk.stored.header.readings for chunk in column.filters)
-
-
 def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that builds the requested filters; None if no filter can be built, or if their sizes differ by row
     group, which no parameter states.
@@ -87,7 +82,7 @@ def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
 
 def shrink(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks filters to the smallest size that keeps the usual FPP. Filters of drafts are rebuilt in that size."""
-    if _has_drafts(column):
+    if any(chunk.stored is not None and chunk.stored.header.readings for chunk in column.filters):  # no command resizes a draft
         return rebuild(column, limits)
     return Fix("resize_filters", (column.changeable_name,), (column.name,), fpp=target_fpp(column, limits), keys=column.keys_path)
 

@@ -108,10 +108,8 @@ class Table(ABC):
     partition_types: Mapping[str, str] = {}
     """Types of the partition values by their names, in the words of the format; see `file.partitions.parse_value`."""
 
-    @property
-    def why_unchangeable(self) -> RefusedError | None:
-        """Why no command changes the table under this name, as far as that is known without a trial."""
-        return None
+    why_unchangeable: RefusedError | None = None
+    """Why no command changes the table under this name, as far as that is known without a trial."""
 
     def column_of_property(self, name: str) -> str:
         """Return the name of the column that the name of a property contains; a name that means no column is returned as it is."""

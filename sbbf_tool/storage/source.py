@@ -156,6 +156,10 @@ class PlannedSource(Source):
             number += 1
         return b"".join(parts)
 
+    def new_bytes(self) -> PlannedSource:
+        """Return what follows the kept bytes."""
+        return PlannedSource(self.name, self._source, 0, self._pieces)
+
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
         self._source.prefetch((offset, min(length, self.keep - offset)) for offset, length in ranges if offset < self.keep)
 
@@ -171,17 +175,17 @@ def open_stream(source: Source, begin_read: BeginRead | None = None) -> NativeFi
     """Open a pyarrow stream over any source."""
     import pyarrow
 
-    return pyarrow.PythonFile(_Stream(source, begin_read), mode="r")
+    return pyarrow.PythonFile(Stream(source, begin_read), mode="r")
 
 
-class _Stream(io.RawIOBase):
+class Stream(io.RawIOBase):
     """A source as a Python file.
 
     Sequential reads use growing windows and prefetch the next one where the store allows it. Read-ahead never exceeds the bytes read so
     far.
     """
 
-    def __init__(self, source: Source, begin_read: BeginRead | None) -> None:
+    def __init__(self, source: Source, begin_read: BeginRead | None = None) -> None:
         self._source = source
         self._begin_read = begin_read
         self._position = 0

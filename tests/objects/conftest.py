@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from objects import azure_server, google_server
-from sbbf_tool.storage.objects import rest
+from sbbf_tool.storage.objects import cloud
 from sbbf_tool.storage.objects.retries import Budget
 from support import counting_proxy, http_site, swift_server
 from support.buckets import Bucket, environment, forget_clients
@@ -95,7 +95,7 @@ def container(azurite: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) ->
     for name, value in azure_server.environment(azurite.url).items():
         monkeypatch.setenv(name, value)
     # A request that a fault always fails is given up at once.
-    monkeypatch.setattr(rest, "BUDGET", Budget.of_tries(3))
+    monkeypatch.setattr(cloud, "BUDGET", Budget.of_tries(3))
     forget_clients()
     container = azure_server.Container(f"c{os.getpid()}x{next(_NUMBERS)}", azurite)
     container.create()
@@ -120,7 +120,7 @@ def google_bucket(
     google_storage: tuple[google_server.Server, counting_proxy.Proxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[google_server.Bucket]:
     server, proxy = google_storage
-    monkeypatch.setattr(rest, "BUDGET", Budget.of_tries(3))
+    monkeypatch.setattr(cloud, "BUDGET", Budget.of_tries(3))
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(google_server.write_account(tmp_path, proxy.url)))
     forget_clients()
     bucket = google_server.Bucket(f"b{os.getpid()}x{next(_NUMBERS)}", proxy, server)

@@ -113,22 +113,28 @@ class _Handler(BaseHTTPRequestHandler):
         return status, headers, data
 
     def _upload(self, server: Server, bucket: str, query: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
-        boundary = self.headers["Content-Type"].partition("boundary=")[2].encode()
-        _, first, rest = body.split(b"--" + boundary + b"\r\n", 2)
-        metadata = json.loads(first.partition(b"\r\n\r\n")[2])
-        data = rest.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n--" + boundary + b"--\r\n")
+        if query["uploadType"] == "resumable":
+            metadata, data = json.loads(body), None
+        else:
+            boundary = self.headers["Content-Type"].partition("boundary=")[2].strip('"').encode()
+            _, first, rest = body.split(b"--" + boundary + b"\r\n", 2)
+            metadata, data = json.loads(first.partition(b"\r\n\r\n")[2]), rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0]
         if refusal := _refusal(query, _metadata(server, bucket, metadata["name"])):
             return refusal
-        if "md5Hash" in metadata and base64.b64decode(metadata["md5Hash"]) != hashlib.md5(data).digest():
+        if data is not None and "md5Hash" in metadata and base64.b64decode(metadata["md5Hash"]) != hashlib.md5(data).digest():
             return _error(400, "invalid")
         server.attributes.pop(metadata["name"], None)
-        return _request(server, "POST", self.path, body, dict(self.headers))
+        status, headers, answer = _request(server, "POST", self.path, body, dict(self.headers))
+        if "Location" in headers:
+            # The rest of the upload is counted too.
+            headers["Location"] = urlsplit(headers["Location"])._replace(netloc=self.headers["Host"]).geturl()
+        return status, headers, answer
 
 
 def _compose(server: Server, bucket: str, name: str, query: dict[str, str], request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
     sources = request["sourceObjects"]
     parts = [_metadata(server, bucket, source["name"]) for source in sources]
-    if any(part is None or part["generation"] != source["generation"] for part, source in zip(parts, sources, strict=True)):
+    if any(part is None or part["generation"] != str(source["generation"]) for part, source in zip(parts, sources, strict=True)):
         return _error(404, "notFound")
     storage_classes = {part["storageClass"] for part in parts if part is not None}
     wanted_class = request["destination"].get("storageClass", "STANDARD")
@@ -144,7 +150,8 @@ def _compose(server: Server, bucket: str, name: str, query: dict[str, str], requ
     if status != 200:
         return status, headers, data
     count = sum(part.get("componentCount", 1) for part in parts if part is not None)
-    server.attributes[name] = {"storageClass": wanted_class, "componentCount": count, "md5Hash": None, "compose_query": query}
+    server.attributes[name] = {"storageClass": wanted_class, "componentCount": count, "md5Hash": None}
+    server.attributes[name]["destination"] = request["destination"]
     return 200, headers, json.dumps(_metadata(server, bucket, name)).encode()
 
 

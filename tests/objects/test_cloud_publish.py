@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import sbbf_tool
 from objects import azure_server, google_server
 from objects.large_files import ABSENT, PRESENT, large, small
+from sbbf_tool.cli import run
 from sbbf_tool.errors import ChangedError, RefusedError, WriteError
 from support.tables import each
 
@@ -79,6 +81,19 @@ def test_a_small_object_is_put_in_one_request(cloud):
     assert [exchange.method in ("PUT", "POST") for exchange in cloud.proxy.exchanges].count(True) == 1
     assert cloud.get("small.parquet")[: len(small())] == small()
     assert sbbf_tool.verify(url).is_sound
+
+
+def test_requests_per_object(cloud):
+    """As docs/how-to/object-stores.md states them; a run also reads, and sends listings and three HEAD requests."""
+    reads = {"GetBlobProperties": 3 + 4} if cloud.is_azure else {"Head": 3, "GetMetadata": 2}
+    for data, last in ((small(), cloud.step_of_small), (large(), cloud.step_of_large)):
+        cloud.put("lake/x.parquet", data)
+        assert run(["add-filter", cloud.url("lake/"), "-c", "id", "--in-place"]) == 0
+        expected = Counter({**reads, last: 1})
+        if data is large():
+            expected += Counter({cloud.step_of_tail: 1, "GetBlockList" if cloud.is_azure else "Delete": 1})
+        counts = Counter(map(cloud.operation, cloud.proxy.exchanges))
+        assert {name: count for name, count in counts.items() if name not in ("List", "ListBlobs", "Download", "GetBlob")} == expected
 
 
 def test_every_change_in_place(cloud):

@@ -5,8 +5,9 @@
     s3_publish  S3 by botocore: `s3_bucket` reads, and this module alone writes; `s3_errors` translates its errors
     cloud       reads of Google Cloud Storage, Azure and HTTP, by obstore
     azure_publish, google_publish
-                the same stores with writes, by requests of `azure_rest` and `google_rest`; `azure_blocks` plans block lists
-    rest        requests by urllib3
+                writes to the same stores by azure-storage-blob and google-cloud-storage (`azure_account`, `google_account`); both are a
+                `cloud_writer`; `azure_blocks` plans block lists
+    answers     limits of what these libraries read and log
     conditional the steps that publications to all services share
     arrow       HDFS, by pyarrow and libhdfs
     stores      the store of a URL

@@ -6,14 +6,12 @@ A blob has at most 50,000 blocks, whose ids all have the same length. A blob tha
 from __future__ import annotations
 
 import base64
-import binascii
 import os
-import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.conditional import UPLOAD_PART
 from sbbf_tool.storage.objects.parts import MIB, Part
@@ -26,13 +24,6 @@ _COPY_BLOCK = 32 * MIB
 _ID_BYTES = 24
 # Two runs that change the same blob at once must not choose the same id: the one would commit a block of the other.
 _LEAST_ID_BYTES = 4
-
-
-class Block(NamedTuple):
-    """A committed block."""
-
-    id: str
-    size: int
 
 
 class BlockPlan(NamedTuple):
@@ -70,44 +61,26 @@ def _split(start: int, end: int, usual: int, is_copy: bool) -> list[Part]:
     return [Part(offset, min(offset + usual, end), is_copy) for offset in range(start, end, usual)]
 
 
-def parse_block_list(data: bytes) -> list[Block]:
-    """Parse the committed blocks of an answer to Get Block List. Raises UnreadableError."""
-    try:
-        blocks = ET.fromstring(data).find("CommittedBlocks")
-        return [] if blocks is None else [Block(block.findtext("Name", ""), int(block.findtext("Size", ""))) for block in blocks]
-    except (ET.ParseError, ValueError) as error:
-        raise UnreadableError("the service's list of blocks cannot be parsed") from error
+def new_ids(old: Sequence[str], count: int) -> list[str]:
+    """Return random texts whose Base64 are block ids with the length of the old ones. Raises RefusedError if those are too short."""
+    length = len(base64.b64decode(old[0])) if old else _ID_BYTES
+    if length < _LEAST_ID_BYTES:
+        raise RefusedError(f"the object's block ids have {length} bytes: too few for new ones that no other run uses", hint=ELSEWHERE)
+    in_use, ids = set(old), dict[str, None]()
+    while len(ids) < count:
+        # The library takes an id as text: of each byte, the seven bits of an ASCII character.
+        new_id = bytes(byte & 0x7F for byte in os.urandom(length)).decode()
+        if encode_id(new_id) not in in_use:
+            ids[new_id] = None
+    return list(ids)
+
+
+def encode_id(text: str) -> str:
+    """Return a block id as the service states it."""
+    return base64.b64encode(text.encode()).decode()
 
 
 def build_block_list(old: Sequence[str], new: Sequence[str]) -> bytes:
-    """Build the body of Put Block List: committed blocks, then uncommitted ones."""
-    root = ET.Element("BlockList")
-    for name, ids in (("Committed", old), ("Uncommitted", new)):
-        for block_id in ids:
-            ET.SubElement(root, name).text = block_id
-    return b'<?xml version="1.0" encoding="utf-8"?>' + bytes(ET.tostring(root))
-
-
-def new_ids(old: Sequence[str], count: int) -> list[str]:
-    """Return random block ids with the length of the old ones, none of which is in use. Raises RefusedError if they are too short."""
-    try:
-        length = len(base64.b64decode(old[0], validate=True)) if old else _ID_BYTES
-    except binascii.Error as error:
-        raise UnreadableError("a block id of the object is not Base64") from error
-    if length < _LEAST_ID_BYTES:
-        raise RefusedError(f"the object's block ids have {length} bytes: too few for new ones that no other run uses", hint=ELSEWHERE)
-    in_use, ids = set(old), list[str]()
-    while len(ids) < count:
-        block_id = base64.b64encode(os.urandom(length)).decode()
-        if block_id not in in_use:
-            in_use.add(block_id)
-            ids.append(block_id)
-    return ids
-
-
-def parse_tags(data: bytes) -> list[tuple[str, str]]:
-    """Parse an answer to Get Blob Tags. Raises UnreadableError."""
-    try:
-        return [(tag.findtext("Key", ""), tag.findtext("Value", "")) for tag in ET.fromstring(data).iter("Tag")]
-    except ET.ParseError as error:
-        raise UnreadableError("the service's list of tags cannot be parsed") from error
+    """Build the body of Put Block List, of ids as the service states them: committed blocks, then uncommitted ones."""
+    blocks = [f"<Committed>{block_id}</Committed>" for block_id in old] + [f"<Uncommitted>{block_id}</Uncommitted>" for block_id in new]
+    return f'<?xml version="1.0" encoding="utf-8"?><BlockList>{"".join(blocks)}</BlockList>'.encode()

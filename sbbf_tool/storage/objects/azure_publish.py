@@ -14,24 +14,26 @@ blocks; beyond, the service copies them (Put Block From URL), or, if it refuses,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from base64 import b64decode
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from functools import cached_property
-from urllib.parse import urlencode
+from typing import Any
 
-from sbbf_tool.errors import MissingError, RefusedError, SbbfError
+import azure.core.exceptions as wrong
+import urllib3
+from azure.core import MatchConditions
+from azure.storage.blob import BlobBlock, BlobClient, BlobProperties, BlobType, ContentSettings, StandardBlobTier
+
+from sbbf_tool.errors import MissingError, RefusedError, SbbfError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.objects.azure_blocks import Block, build_block_list, new_ids, parse_block_list, parse_tags, plan_blocks
-from sbbf_tool.storage.objects.azure_rest import AzureContainer
-from sbbf_tool.storage.objects.cloud import CloudStore
+from sbbf_tool.storage.objects.azure_account import AzureContainer
+from sbbf_tool.storage.objects.azure_blocks import build_block_list, encode_id, new_ids, plan_blocks
+from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, CloudWriter
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     WHOLE_BYTES,
     call_to_write,
-    ensure_object_key,
-    exists_error,
     md5_of,
     old_object,
     write_once,
@@ -39,38 +41,50 @@ from sbbf_tool.storage.objects.conditional import (
 )
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.parts import Part
-from sbbf_tool.storage.objects.rest import Response
+from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
-_CONTENT_HEADERS = ("Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Cache-Control")
 
+class AzureWriter(CloudWriter):
+    """The writing half of a container. Raises RefusedError for Microsoft Fabric, and DeniedError."""
 
-class AzureStore(CloudStore):
-    """An `ObjectStore` of an Azure container. Reads are those of `CloudStore`."""
+    errors = (wrong.AzureError,)
+    hint = AZURE_HINT
+    connection_errors = (wrong.ServiceRequestError, wrong.ServiceResponseError, urllib3.exceptions.HTTPError)
 
-    @cached_property
-    def container(self) -> AzureContainer:
-        """The container, for requests that obstore does not have. Raises RefusedError and DeniedError."""
-        config = self._store.config
+    def __init__(self, retries: Retries, config: dict[str, Any]) -> None:
+        super().__init__(retries)
         if config.get("use_fabric_endpoint"):
             raise RefusedError("sbbf cannot write to Microsoft Fabric", hint=ELSEWHERE)
-        return AzureContainer(config["container_name"], config.get("account_name"))
+        self.container = AzureContainer(config["container_name"], config.get("account_name"))
 
-    def ensure_writable(self, target: Location, in_place: bool) -> None:
-        ensure_object_key(target)
-        if not in_place:
-            if self.version(target.key) is not None:
-                raise exists_error()
-            return
-        _ensure_replaceable(self.container.send("HEAD", target.key))
+    def status_of(self, error: Any) -> tuple[int, str]:
+        code = getattr(error, "error_code", None)
+        return getattr(error, "status_code", None) or 0, str(getattr(code, "value", code))
+
+    def describe(self, error: Exception) -> SbbfError:
+        _, code = self.status_of(error)
+        if code == "BlobAlreadyExists":
+            return OtherVersionError()
+        if code.startswith("Lease"):
+            return _LEASED
+        if code in ("BlobImmutableDueToPolicy", "BlobImmutableDueToLegalHold"):
+            return RefusedError(f"the object must not be changed ({code})")
+        if code == "InvalidBlobOrBlock":
+            hint = "Azure removes blocks that are in no blob after a week"
+            return WriteError("another program has begun to write this object, with block ids of another length", hint=hint)
+        return super().describe(error)
+
+    def ensure_replaceable(self, key: str) -> None:
+        _ensure_replaceable(self.send(self.container.blob(key).get_blob_properties))
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         old = old_object(source, "azure")
         in_place = old is not None and old.location == target
         with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _BlobUpload(call_to_write(lambda: self.container), target, old, in_place, planned_source)
+            upload = _BlobUpload(self, self.container.blob(target.key), old, in_place, planned_source)
             call_to_write(upload.write)
         return upload.warnings
 
@@ -79,64 +93,72 @@ class AzureStore(CloudStore):
 class _BlobUpload:
     """The upload of one blob."""
 
-    container: AzureContainer
-    target: Location
+    writer: AzureWriter
+    blob: BlobClient
     old: ObjectSource | None
     in_place: bool
     planned_source: PlannedSource
     warnings: list[str] = field(default_factory=list)
 
     def write(self) -> None:
-        headers = self._attributes()
+        attributes = self._attributes()
+        condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing}
         if self.in_place:
             assert self.old is not None
-            headers["If-Match"] = self.old.version.tag or "*"
-        else:
-            headers["If-None-Match"] = "*"
+            condition = _if_match(self.old)
         if self.planned_source.size <= WHOLE_BYTES:
-            self._put(headers)
+            self._put(attributes | condition)
         else:
-            self._put_blocks(headers)
+            self._put_blocks(attributes, condition)
 
-    def _put(self, headers: dict[str, str]) -> None:
+    def _put(self, options: dict[str, Any]) -> None:
         data = self.planned_source.read(0, self.planned_source.size)
-        headers = {**headers, "x-ms-blob-type": "BlockBlob"}
 
         def is_stored() -> bool:
-            now = self._head_or_none()
-            return now is not None and (now.headers.get("Content-MD5"), _length(now)) == (md5_of(data), len(data))
+            now = self.writer.send(self.blob.get_blob_properties)
+            return (bytes(now.content_settings.content_md5 or b""), now.size) == (b64decode(md5_of(data)), len(data))
 
-        write_once(lambda: self._send("PUT", headers=headers, body=data), is_stored, self.in_place)
+        upload = self.blob.upload_blob
+        write_once(lambda: self._send(lambda: upload(data, overwrite=True, validate_content=True, **options)), is_stored, self.in_place)
 
-    def _put_blocks(self, headers: dict[str, str]) -> None:
+    def _put_blocks(self, attributes: dict[str, Any], condition: dict[str, Any]) -> None:
         blocks = self._committed_blocks() if self.in_place else []
-        plan = plan_blocks([block.size for block in blocks], self.planned_source.keep, self.planned_source.size, self._can_copy)
-        old_ids = [block.id for block in blocks]
+        plan = plan_blocks([size for _, size in blocks], self.planned_source.keep, self.planned_source.size, self._can_copy)
+        old_ids = [block_id for block_id, _ in blocks]
         ids = new_ids(old_ids, len(plan.parts))
-        scope = {name: value for name, value in headers.items() if name == "x-ms-encryption-scope"}
+        scope = {name: value for name, value in attributes.items() if name == "encryption_scope"}
         write_parts(lambda numbered: self._put_block(*numbered, scope), list(zip(ids, plan.parts, strict=True)))
-        kept_ids = old_ids[: plan.num_old]
-        body = build_block_list(kept_ids, ids)
+        kept_ids, names = old_ids[: plan.num_old], [encode_id(block_id) for block_id in ids]
+        body = build_block_list(kept_ids, names)
+
+        def set_body(request: Any) -> None:
+            request.http_request.set_bytes_body(body)
+
+        def commit() -> None:
+            # The library asks for the latest block of each id, whatever the state in its list is: it would take a block that another client
+            # has begun to upload in place of an old one. And it takes no id that is not text. So the list is a body by hand; the one that
+            # it replaces names a block that does not exist.
+            self.blob.commit_block_list([BlobBlock("replaced")], raw_request_hook=set_body, **attributes, **condition)
 
         def is_stored() -> bool:
             # The new ids are random, so no other client has committed these.
-            now = self._head_or_none()
-            return now is not None and [block.id for block in self._list_blocks()[0]] == [*kept_ids, *ids]
+            return [block_id for block_id, _ in self._list_blocks()] == [*kept_ids, *names]
 
-        write_once(lambda: self._send("PUT", {"comp": "blocklist"}, headers, body), is_stored, self.in_place)
+        write_once(lambda: self._send(commit), is_stored, self.in_place)
 
-    def _put_block(self, block_id: str, part: Part, scope: Mapping[str, str]) -> None:
-        query = {"comp": "block", "blockid": block_id}
+    def _put_block(self, block_id: str, part: Part, scope: dict[str, Any]) -> None:
+        size = part.end - part.start
         if part.is_copy:
             assert self.old is not None
-            headers = {
-                **scope,
-                **self._container_of(self.old).copy_source(self.old.location.key),
-                "x-ms-source-range": f"bytes={part.start}-{part.end - 1}",
-                "x-ms-source-if-match": self.old.version.tag or "*",
-            }
+            source = _writer_of(self.old).container.copy_source(self.old.location.key)
+            # The library has no argument for this condition.
+            headers = {"x-ms-source-if-match": self.old.version.tag or "*"}
             try:
-                self._send("PUT", query, headers)
+                self._send(
+                    lambda: self.blob.stage_block_from_url(
+                        block_id, **source, source_offset=part.start, source_length=size, headers=headers, **scope
+                    )
+                )
                 return
             except OtherVersionError:
                 raise
@@ -145,108 +167,103 @@ class _BlobUpload:
                 warning = f"the service did not copy old bytes itself, so they were uploaded ({error.message})"
                 if warning not in self.warnings:
                     self.warnings.append(warning)
-        self._send("PUT", query, scope, self.planned_source.read(part.start, part.end - part.start))
+        data = self.planned_source.read(part.start, size)
+        self._send(lambda: self.blob.stage_block(block_id, data, validate_content=True, **scope))
 
-    def _committed_blocks(self) -> list[Block]:
-        """Return the blocks of the version that was read; none if it was written as a whole."""
+    def _committed_blocks(self) -> list[tuple[str, int]]:
+        """Return ids and sizes of the blocks of the old version; none if it was written as a whole.
+
+        If they are those of another version, the request that completes the blob fails.
+        """
         assert self.old is not None
-        blocks, tag = self._list_blocks()
-        if tag != self.old.version.tag:
-            raise OtherVersionError
-        return blocks if sum(block.size for block in blocks) == self.old.size else []
+        blocks = self._list_blocks()
+        return blocks if sum(size for _, size in blocks) == self.old.size else []
 
-    def _list_blocks(self) -> tuple[list[Block], str | None]:
-        answer = self._send("GET", {"comp": "blocklist", "blocklisttype": "committed"})
-        return parse_block_list(answer.body), answer.headers.get("ETag")
+    def _list_blocks(self) -> list[tuple[str, int]]:
+        blocks: list[tuple[str, int]] = []
+
+        def keep(_: Any, answer: Any, __: Any) -> Any:
+            blocks[:] = [(block.name, block.size) for block in answer.committed_blocks or ()]
+            return answer
+
+        self.writer.send(lambda: self.blob.get_block_list("committed", cls=keep))
+        return blocks
 
     @property
     def _can_copy(self) -> bool:
-        return self.old is not None and self.old.version.tag is not None and self._container_of(self.old).account == self.container.account
+        if self.old is None or self.old.version.tag is None:
+            return False
+        return _writer_of(self.old).container.account == self.writer.container.account
 
-    def _container_of(self, old: ObjectSource) -> AzureContainer:
-        assert isinstance(old.store, AzureStore)
-        return self.container if old.location.root == self.target.root else old.store.container
-
-    def _send(
-        self, method: str, query: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None, body: bytes = b""
-    ) -> Response:
+    def _send(self, request: Callable[[], Answer]) -> Answer:
         try:
-            return self.container.send(method, self.target.key, query=query, headers=headers, body=body)
+            return self.writer.send(request)
         except MissingError:
             if self.in_place:
                 raise OtherVersionError from None
             raise
 
-    def _head_or_none(self) -> Response | None:
-        try:
-            return self.container.send("HEAD", self.target.key)
-        except SbbfError:
-            return None
-
-    def _attributes(self) -> dict[str, str]:
-        """Return the headers that give the new blob the attributes of the old one; add warnings about those that are lost."""
+    def _attributes(self) -> dict[str, Any]:
+        """Return the arguments that give the new blob the attributes of the old one; add warnings about those that are lost."""
         if self.old is None:
-            return {"x-ms-blob-content-type": PARQUET_TYPE}
-        container, key = self._container_of(self.old), self.old.location.key
+            return {"content_settings": ContentSettings(content_type=PARQUET_TYPE)}
+        writer, headers = _writer_of(self.old), dict[str, str]()
+        blob = writer.container.blob(self.old.location.key)
+        options = _if_match(self.old) if self.old.version.tag else {}
+        options["raw_response_hook"] = lambda answer: headers.update(answer.http_response.headers)
         try:
-            head = container.send("HEAD", key, headers={"If-Match": self.old.version.tag} if self.old.version.tag else {})
+            properties = writer.send(lambda: blob.get_blob_properties(**options))
         except MissingError:
             raise OtherVersionError from None
         if self.in_place:
-            _ensure_replaceable(head)
-        carried = {f"x-ms-blob-{name.lower()}": head.headers[name] for name in _CONTENT_HEADERS if head.headers.get(name)}
-        carried |= {name: value for name, value in head.headers.items() if name.lower().startswith("x-ms-meta-")}
-        if head.headers.get("x-ms-access-tier") and head.headers.get("x-ms-access-tier-inferred", "").lower() != "true":
-            carried["x-ms-access-tier"] = head.headers["x-ms-access-tier"]
-        if head.headers.get("x-ms-encryption-scope"):
-            carried["x-ms-encryption-scope"] = head.headers["x-ms-encryption-scope"]
-        if head.headers.get("x-ms-expiry-time"):
+            _ensure_replaceable(properties)
+        properties.content_settings.content_md5 = None  # of the old bytes
+        carried: dict[str, Any] = {"content_settings": properties.content_settings, "metadata": properties.metadata}
+        if properties.blob_tier and not properties.blob_tier_inferred:
+            carried["standard_blob_tier"] = StandardBlobTier(properties.blob_tier)
+        if properties.encryption_scope:
+            carried["encryption_scope"] = properties.encryption_scope
+        if any(name.lower() == "x-ms-expiry-time" for name in headers):
             self.warnings.append("the time at which the old object would expire was not kept")
-        if tags := self._tags(container, key, head):
-            carried["x-ms-tags"] = urlencode(tags)
+        # The number is stated even to those who may not read the tags.
+        if properties.tag_count:
+            try:
+                carried["tags"] = writer.send(blob.get_blob_tags)
+            except DeniedError as error:
+                if self.in_place:
+                    hint = f"allow sbbf to read and write blob tags, or {ELSEWHERE}"
+                    raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
+                self.warnings.append("the old object's tags could not be read, so the new object lacks them")
         return carried
 
-    def _tags(self, container: AzureContainer, key: str, head: Response) -> list[tuple[str, str]]:
-        # The number is stated even to those who may not read the tags.
-        if head.headers.get("x-ms-tag-count", "0") == "0":
-            return []
-        try:
-            return parse_tags(container.send("GET", key, query={"comp": "tags"}).body)
-        except DeniedError as error:
-            if self.in_place:
-                hint = f"allow sbbf to read and write blob tags, or {ELSEWHERE}"
-                raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
-            self.warnings.append("the old object's tags could not be read, so the new object lacks them")
-            return []
+
+def _writer_of(old: ObjectSource) -> AzureWriter:
+    store: Any = old.store
+    writer: AzureWriter = store.writer
+    return writer
 
 
-def _length(response: Response) -> int:
-    return int(response.headers.get("Content-Length") or 0)
+def _if_match(old: ObjectSource) -> dict[str, Any]:
+    return {"etag": old.version.tag or "*", "match_condition": MatchConditions.IfNotModified}
 
 
-def _ensure_replaceable(head: Response) -> None:
-    """Raise RefusedError if a blob with these headers cannot be replaced, or its new version would lack an attribute."""
-    headers = head.headers
-    kind, tier = headers.get("x-ms-blob-type", "BlockBlob"), headers.get("x-ms-access-tier", "")
-    if kind != "BlockBlob":
+_LEASED = RefusedError("the object is leased: another client has reserved it", hint="run the command again when the lease has ended")
+
+
+def _ensure_replaceable(blob: BlobProperties) -> None:
+    """Raise RefusedError if a blob cannot be replaced, or its new version would lack an attribute."""
+    kind = BlobType(blob.blob_type or BlobType.BLOCKBLOB).value
+    if kind != BlobType.BLOCKBLOB.value:
         raise RefusedError(f"the object is no block blob but {kind}, which cannot be replaced in one step", hint=ELSEWHERE)
-    if tier == "Archive" or headers.get("x-ms-archive-status"):
+    if blob.blob_tier == "Archive" or blob.archive_status:
         raise RefusedError("the object is in tier Archive, in which a new version could not be read", hint="rehydrate it first")
-    if headers.get("x-ms-lease-state") in ("leased", "breaking"):
-        hint = "run the command again when the lease has ended"
-        raise RefusedError("the object is leased: another client has reserved it", hint=hint)
-    if headers.get("x-ms-legal-hold", "").lower() == "true":
+    if blob.lease.state in ("leased", "breaking"):
+        raise _LEASED
+    if blob.has_legal_hold:
         raise RefusedError("the object is under a legal hold", hint=ELSEWHERE)
-    if _is_future(headers.get("x-ms-immutability-policy-until-date")):
+    if (until := blob.immutability_policy.expiry_time) is not None and until > datetime.now(UTC):
         raise RefusedError("the object must not be changed until its immutability policy ends", hint=ELSEWHERE)
-    if headers.get("x-ms-encryption-key-sha256"):
+    if blob.encryption_key_sha256:
         raise RefusedError("the object is encrypted with a key that only its writer has (customer-provided key)", hint=ELSEWHERE)
-    if headers.get("x-ms-copy-status") == "pending":
+    if blob.copy.status == "pending":
         raise RefusedError("the object is still being copied", hint="run the command again when the copy is complete")
-
-
-def _is_future(date: str | None) -> bool:
-    try:
-        return date is not None and parsedate_to_datetime(date) > datetime.now(UTC)
-    except (TypeError, ValueError):
-        return True

@@ -1,6 +1,6 @@
 """Reads of Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store), and the logs of tables.
 
-`azure_publish` and `google_publish` replace objects, with requests that obstore does not have.
+`azure_publish` and `google_publish` replace objects, by the services' own libraries: obstore has no block lists and composes nothing.
 
 obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service account;
 `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section 14) and distinguish
@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -22,7 +23,10 @@ from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
-from sbbf_tool.storage.objects.retries import Budget, retries_of
+from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, GOOGLE_HINT, CloudWriter
+from sbbf_tool.storage.objects.conditional import call_to_write, ensure_object_key, exists_error
+from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, Budget, retries_of, tries_of, unreachable_error
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
@@ -31,15 +35,15 @@ from sbbf_tool.storage.objects.store import (
     OtherVersionError,
     ReadOnlyStore,
     Version,
+    naming_the_extra,
 )
+from sbbf_tool.storage.source import Piece, Source
 
-_TRIES = 3
+BUDGET = Budget()
+"""When a request to Azure or Google is given up."""
+_HTTP_BUDGET = Budget.of_tries(3)
 _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
-_HINTS = {
-    "gs": "check GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login",
-    "azure": "check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and the like",
-    "http": "a signed URL may have expired",
-}
+_HINTS = {"gs": GOOGLE_HINT, "azure": AZURE_HINT, "http": "a signed URL may have expired"}
 
 
 class CloudStore(ReadOnlyStore):
@@ -47,19 +51,45 @@ class CloudStore(ReadOnlyStore):
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service, self.service_name = service, _NAMES[service]
-        self._retries = retries_of(os.getpid(), service, root, Budget.of_tries(_TRIES))
+        self._retries = retries_of(os.getpid(), service, root, _HTTP_BUDGET if service == "http" else BUDGET)
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
             "allow_http": True,
             "user_agent": "sbbf",
         }
-        retries: Any = {"max_retries": _TRIES - 1, "retry_timeout": timedelta(seconds=READ_SECONDS * _TRIES)}
-        if service == "http":
-            url = f"{root}/{path}?{secret}" if secret else f"{root}/{path}"
-            self._store: Any = self._call(lambda: HTTPStore(url, client_options=clients, retry_config=retries))
-        else:
-            self._store = self._call(lambda: from_url(root, client_options=clients, retry_config=retries))
+        if service == "gs" and (project := os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT")):
+            clients["default_headers"] = {"x-goog-user-project": project}
+        retries: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=READ_SECONDS)}  # `retries` repeats requests
+        url = root if service != "http" else f"{root}/{path}?{secret}" if secret else f"{root}/{path}"
+        try:
+            self._store: Any = (HTTPStore if service == "http" else from_url)(url, client_options=clients, retry_config=retries)
+        except (exceptions.BaseError, ValueError) as error:
+            raise self._translate_error(error) from None
+
+    @cached_property
+    def writer(self) -> CloudWriter:
+        """The writing half, whose library only writes load. Raises RefusedError for HTTP, DeniedError and UsageError."""
+        with naming_the_extra(self._service):
+            if self._service == "azure":
+                from sbbf_tool.storage.objects.azure_publish import AzureWriter
+
+                return AzureWriter(self._retries, self._store.config)
+            from sbbf_tool.storage.objects.google_publish import GoogleWriter
+
+            return GoogleWriter(self._retries, self._store.config)
+
+    def ensure_writable(self, target: Location, in_place: bool) -> None:
+        if self._service == "http":
+            super().ensure_writable(target, in_place)
+        ensure_object_key(target)
+        if in_place:
+            self.writer.ensure_replaceable(target.key)
+        elif self.version(target.key) is not None:
+            raise exists_error()
+
+    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
+        return call_to_write(lambda: self.writer).replace(source, target, keep, pieces)
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         def request() -> tuple[bytes, Version]:
@@ -71,13 +101,13 @@ class CloudStore(ReadOnlyStore):
                 return self._get(key, {"range": (max(0, size - length), size)})
             return self._get(key, {"range": {"suffix": length}})
 
-        return self._call(lambda: self._retries.call(request, _is_retryable))
+        return self._call(request)
 
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         options: dict[str, Any] = {"range": (offset, offset + length)}
         if version.strong_tag is not None:
             options["if_match"] = version.strong_tag
-        data, current = self._call(lambda: self._retries.call(lambda: self._get(key, options), _is_retryable))
+        data, current = self._call(lambda: self._get(key, options))
         if current != version:
             raise OtherVersionError
         return data
@@ -117,7 +147,7 @@ class CloudStore(ReadOnlyStore):
         if self._service == "http":
             super().create(key, data)
         try:
-            obstore.put(self._store, key, data, mode="create")
+            self._retries.call(lambda: obstore.put(self._store, key, data, mode="create"), _is_temporary, _is_unreachable)
         except (FileExistsError, exceptions.AlreadyExistsError, exceptions.PreconditionError):
             raise FileExistsError(errno.EEXIST, "the object exists", key) from None
         except Exception as error:
@@ -175,7 +205,7 @@ class CloudStore(ReadOnlyStore):
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's messages contain whole URLs."""
         try:
-            return request()
+            return self._retries.call(request, _is_temporary, _is_unreachable)
         except FileNotFoundError:
             raise MissingError("no such object") from None
         except (exceptions.BaseError, ValueError, OSError, TypeError) as error:
@@ -196,17 +226,21 @@ class CloudStore(ReadOnlyStore):
         if status and status[1] == "416":
             return UnreadableError("the server does not have the requested range: the object is empty or was truncated")
         if status:
-            return UnreadableError(f"the server answered {status[1]}{f' after {_TRIES} tries' if status[1] >= '500' else ''}")
-        if any(word in text for word in ("redential", "metadata endpoint", "Account", "oken")) and self._service != "http":
+            tries = f" after {tries_of(error)} tries" if int(status[1]) in TEMPORARY_STATUSES else ""
+            return UnreadableError(f"the server answered {status[1]}{tries}")
+        if any(word in text for word in ("redential", "metadata endpoint", "Account", "Access Key", "oken")) and self._service != "http":
             return DeniedError("no usable credentials", hint=hint)
-        return UnreadableError(
-            f"the service cannot be reached ({type(error).__name__}, {_TRIES} tries)", hint="check the network and the name"
-        )
+        return unreachable_error(error, "check the network and the name")
 
 
 _STATUS = re.compile(r"status code: (\d{3})\b")
 
 
-def _is_retryable(error: Exception) -> bool:
-    # obstore has already retried errors that occur before the response body; this error means that the body was cut off.
-    return isinstance(error, exceptions.GenericError) and "retries" not in str(error)
+def _is_temporary(error: Exception) -> bool:
+    """Return whether the same request of obstore may succeed later."""
+    status = _STATUS.search(str(error))
+    return isinstance(error, exceptions.GenericError) and (int(status[1]) in TEMPORARY_STATUSES if status else "HTTP error: " in str(error))
+
+
+def _is_unreachable(error: Exception) -> bool:
+    return "error sending request" in str(error)

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from sbbf_tool.errors import RefusedError, SbbfError, UsageError, WriteError
+from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
@@ -93,13 +93,21 @@ def write_once(write: Callable[[], object], is_stored: Callable[[], bool], in_pl
     """Send the conditional request that makes an object visible.
 
     If its response was lost, it may have succeeded, and a retry then finds the new object in place of the old one: `is_stored` recognises
-    that object. Raises OtherVersionError, RefusedError if the target exists, and the errors of `write`.
+    that object. Raises OtherVersionError, RefusedError if the target exists, the errors of `write`, and UncertainWriteError if the object
+    cannot be looked at.
     """
     try:
         write()
     except SbbfError as error:
-        if is_stored():
-            return
+        try:
+            if is_stored():
+                return
+        except MissingError:
+            pass
+        except SbbfError as reason:
+            if not isinstance(error, DeniedError | RefusedError | UsageError):
+                hint = "verify the object, and run the command again"
+                raise UncertainWriteError(f"it is unknown whether the object was written ({reason.message})", hint=hint) from error
         if isinstance(error, OtherVersionError):
             raise (OtherVersionError() if in_place else exists_error()) from None
         raise

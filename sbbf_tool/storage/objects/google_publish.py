@@ -4,7 +4,7 @@
     above                the new bytes are uploaded as a temporary object, and a compose request joins the old object and that one
 
 The last request requires the generation that was read, and its metadata (`ifGenerationMatch`, `ifMetagenerationMatch`), or that no object
-exists. Temporary objects are deleted also after an error or an interrupt. Their names depend on the object's name alone, so the next change
+exists. The temporary object is deleted also after an error or an interrupt. Its name depends on the object's name alone, so the next change
 of the object replaces and deletes what a killed process left; a lifecycle rule for the suffix `.sbbf-tail` deletes it too.
 
 A compose request takes whole objects. So if the new object keeps only a part of the old one, or that is in another bucket, the kept bytes
@@ -14,73 +14,88 @@ are uploaded too. The parts of a composed object must have one storage class. It
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
+
+import google_crc32c
+import requests
+import urllib3
+from google.api_core.exceptions import GoogleAPIError
+from google.auth.exceptions import GoogleAuthError
+from google.cloud.storage import Blob
+from google.cloud.storage.exceptions import DataCorruption
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.objects.cloud import CloudStore
+from sbbf_tool.storage.objects.cloud_writer import GOOGLE_HINT, CloudWriter
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     UNTOUCHED,
     UPLOAD_PART,
     WHOLE_BYTES,
     call_to_write,
-    ensure_object_key,
-    exists_error,
     md5_of,
     old_object,
     write_once,
-    write_parts,
 )
-from sbbf_tool.storage.objects.crc32c import combine, parse_checksum
-from sbbf_tool.storage.objects.google_rest import GoogleBucket, Metadata
+from sbbf_tool.storage.objects.google_account import open_bucket
 from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError
-from sbbf_tool.storage.source import Piece, PlannedSource, Source
+from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
+from sbbf_tool.storage.source import Piece, PlannedSource, Source, Stream
 from sbbf_tool.storage.threads import cleaning_up
 
 TEMPORARY_SUFFIX = ".sbbf-tail"
-MOST_SOURCES = 32
-"""Maximum number of objects that one request composes."""
+_BLOCK = 1 << 20
 
-_CARRIED = ("cacheControl", "contentDisposition", "contentEncoding", "contentLanguage", "contentType", "customTime", "metadata")
-
-
-@dataclass(frozen=True)
-class _StoredPart:
-    """An object, or a part of the new one that is stored as an object."""
-
-    name: str
-    generation: str
-    size: int
-    checksum: int | None
-    """CRC-32C."""
+_CARRIED = (
+    "cache_control", "content_disposition", "content_encoding", "content_language", "content_type", "custom_time", "metadata",
+    "storage_class", "contexts",
+)  # fmt: skip
+_ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_SECONDS, READ_SECONDS)}
+"""Arguments of all requests: `CloudWriter.send` repeats them."""
 
 
-class GoogleStore(CloudStore):
-    """An `ObjectStore` of a bucket of Google Cloud Storage. Reads are those of `CloudStore`."""
+class GoogleWriter(CloudWriter):
+    """The writing half of a bucket of Google Cloud Storage. Raises DeniedError."""
 
-    @cached_property
-    def bucket(self) -> GoogleBucket:
-        """The bucket, for requests that obstore does not have. Raises DeniedError."""
-        return GoogleBucket(self._store.config["bucket"])
+    errors = (GoogleAPIError, GoogleAuthError)
+    hint = GOOGLE_HINT
+    connection_errors = (requests.RequestException, urllib3.exceptions.HTTPError)
 
-    def ensure_writable(self, target: Location, in_place: bool) -> None:
-        ensure_object_key(target)
-        if not in_place:
-            if self.version(target.key) is not None:
-                raise exists_error()
-            return
-        _ensure_replaceable(self.bucket.find_metadata(target.key))
+    def __init__(self, retries: Retries, config: dict[str, Any]) -> None:
+        super().__init__(retries)
+        self.bucket = open_bucket(config["bucket"])
+
+    def status_of(self, error: Any) -> tuple[int, str]:
+        try:
+            reason = str(error.errors[0]["reason"])
+        except (AttributeError, LookupError, TypeError):
+            reason = ""
+        return int(getattr(error, "code", None) or 0), reason
+
+    def find(self, key: str, generation: str | None = None) -> Blob:
+        """Return an object with its metadata, and with its access list if that is readable. Raises MissingError."""
+        blob = self.bucket.blob(key, generation=generation and int(generation))
+        try:
+            self.send(lambda: blob.reload(projection="full", **_ONCE))
+        except DeniedError:
+            # The access list needs a permission of its own.
+            self.send(lambda: blob.reload(**_ONCE))
+        return blob
+
+    def ensure_replaceable(self, key: str) -> None:
+        _ensure_replaceable(self.find(key))
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         old = old_object(source, "gs")
         in_place = old is not None and old.location == target
         with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _GoogleUpload(call_to_write(lambda: self.bucket), target, old, in_place, planned_source)
+            upload = _GoogleUpload(self, target, old, in_place, planned_source)
             call_to_write(upload.write)
         return upload.warnings
 
@@ -89,7 +104,7 @@ class GoogleStore(CloudStore):
 class _GoogleUpload:
     """The upload of one object."""
 
-    bucket: GoogleBucket
+    writer: GoogleWriter
     target: Location
     old: ObjectSource | None
     in_place: bool
@@ -97,179 +112,140 @@ class _GoogleUpload:
     warnings: list[str] = field(default_factory=list)
 
     def write(self) -> None:
-        old = self._old_metadata()
+        old = self._find_old()
+        condition = {"if_generation_match": 0}
         if self.in_place:
+            assert old is not None
             _ensure_replaceable(old)
-        attributes = _attributes(old) if self.old is not None else {"contentType": PARQUET_TYPE}
-        key = {"kmsKeyName": old["kmsKeyName"].partition("/cryptoKeyVersions/")[0]} if old.get("kmsKeyName") else {}
-        condition = {"ifGenerationMatch": "0"}
-        if self.in_place:
-            condition = {"ifGenerationMatch": str(old["generation"]), "ifMetagenerationMatch": str(old["metageneration"])}
+            condition = {"if_generation_match": old.generation, "if_metageneration_match": old.metageneration}
         if self.planned_source.size <= WHOLE_BYTES:
-            self._put(attributes, {**key, **condition})
+            self._put(self._new_blob(self.target.key, old), condition)
         else:
-            self._compose(old, attributes, key, condition)
+            self._compose(old, condition)
 
-    def _put(self, attributes: Metadata, query: dict[str, str]) -> None:
+    def _new_blob(self, name: str, old: Blob | None, attributes: tuple[str, ...] = _CARRIED) -> Blob:
+        """Return an object that is not stored yet, with attributes of the old one."""
+        key = old.kms_key_name.partition("/cryptoKeyVersions/")[0] if old is not None and old.kms_key_name else None
+        blob = self.writer.bucket.blob(name, kms_key_name=key)
+        if old is None:
+            blob.content_type = PARQUET_TYPE
+        for attribute in attributes:
+            if value := getattr(old, attribute, None):
+                setattr(blob, attribute, value)
+        return blob
+
+    def _put(self, blob: Blob, condition: dict[str, Any]) -> None:
         data = self.planned_source.read(0, self.planned_source.size)
-        metadata = {**attributes, "md5Hash": md5_of(data)}
+
+        def put() -> None:
+            blob.upload_from_string(data, blob.content_type, checksum="md5", **condition, **_ONCE)
 
         def is_stored() -> bool:
-            now = self._metadata_or_none()
-            return now is not None and (now.get("md5Hash"), now.get("size")) == (md5_of(data), str(len(data)))
+            now = self.writer.find(self.target.key)
+            return (now.md5_hash, now.size) == (md5_of(data), len(data))
 
-        write_once(lambda: self._call(lambda: self.bucket.upload(self.target.key, metadata, data, **query)), is_stored, self.in_place)
+        write_once(lambda: self._send(put), is_stored, self.in_place)
 
-    def _compose(self, old: Metadata, attributes: Metadata, key: dict[str, str], condition: dict[str, str]) -> None:
-        keeps_old = self.old is not None and self.old.location.bucket == self.target.bucket and self.planned_source.keep == self.old.size
-        old_parts = [_part_of(self.old.location.key, old)] if self.old is not None and keeps_old else []
-        temporary = _Temporary(
-            self.bucket, self.target.key, {name: attributes[name] for name in ("storageClass",) if name in attributes}, key
-        )
-        with cleaning_up(temporary.delete):
-            self._compose_with(temporary, old_parts, attributes, {**key, **condition})
+    def _compose(self, old: Blob | None, condition: dict[str, Any]) -> None:
+        plan = self.planned_source
+        keeps_old = self.old is not None and self.old.location.bucket == self.target.bucket and plan.keep == self.old.size
+        first = [old] if old is not None and keeps_old else []
+        tail = self._new_blob(_temporary_name(self.target.key), old, ("storage_class",))
+        tail.chunk_size = UPLOAD_PART
+        with cleaning_up(lambda: self._delete(tail)):
+            try:
+                self._upload(tail, plan.new_bytes() if first else plan)
+                self._compose_target([*first, tail], self._new_blob(self.target.key, old), condition)
+            finally:
+                self._delete(tail)
 
-    def _compose_with(self, temporary: _Temporary, old_parts: list[_StoredPart], attributes: Metadata, query: dict[str, str]) -> None:
+    def _upload(self, tail: Blob, source: Source) -> None:
+        def upload() -> None:
+            with closing(Stream(source)) as stream:
+                tail.upload_from_file(stream, size=source.size, checksum="crc32c", **_ONCE)
+
         try:
-            start = self.planned_source.keep if old_parts else 0
-            ranges = [
-                (offset, min(offset + UPLOAD_PART, self.planned_source.size))
-                for offset in range(start, self.planned_source.size, UPLOAD_PART)
-            ]
-            uploads = write_parts(lambda numbered: self._upload_part(temporary, *numbered), list(enumerate(ranges)))
-            while len(old_parts) + len(uploads) > MOST_SOURCES:
-                groups = [uploads[first : first + MOST_SOURCES] for first in range(0, len(uploads), MOST_SOURCES)]
-                uploads = write_parts(temporary.compose, groups)
-            self._compose_target([*old_parts, *uploads], attributes, query)
-        finally:
-            if warning := temporary.delete():
-                self.warnings.append(warning)
+            self.writer.send(upload)
+        except DataCorruption:
+            raise WriteError("the service stored other bytes than those that were sent", hint=UNTOUCHED) from None
 
-    def _upload_part(self, temporary: _Temporary, number: int, bounds: tuple[int, int]) -> _StoredPart:
-        return temporary.upload(number, self.planned_source.read(bounds[0], bounds[1] - bounds[0]))
+    def _compose_target(self, parts: list[Blob], blob: Blob, condition: dict[str, Any]) -> None:
+        checksum = checksum_of((part.crc32c, part.size) for part in parts)
 
-    def _compose_target(self, parts: list[_StoredPart], attributes: Metadata, query: dict[str, str]) -> None:
-        checksums = [(part.checksum, part.size) for part in parts if part.checksum is not None]
-        checksum = combine(checksums) if len(checksums) == len(parts) else None
-        sources = [(part.name, part.generation) for part in parts]
-
-        def is_composed(metadata: Metadata | None) -> bool:
-            return (
-                metadata is not None
-                and metadata.get("size") == str(self.planned_source.size)
-                and (checksum is None or parse_checksum(metadata.get("crc32c")) == checksum)
-            )
+        def is_composed(now: Blob) -> bool:
+            return (now.size, now.crc32c) == (self.planned_source.size, checksum)
 
         def compose() -> None:
-            metadata = self._call(lambda: self.bucket.compose(self.target.key, sources, attributes, **query))
-            if not is_composed(metadata):
-                hint = "the object was replaced; verify it"
-                raise WriteError("the composed object does not have the checksum of its parts", hint=hint)
+            generations = [part.generation for part in parts]
+            self._send(lambda: blob.compose(parts, if_source_generation_match=generations, **condition, **_ONCE))
+            if not is_composed(blob):
+                raise WriteError("the composed object does not have the checksum of its parts", hint="the object was replaced; verify it")
 
-        write_once(compose, lambda: checksum is not None and is_composed(self._metadata_or_none()), self.in_place)
+        write_once(compose, lambda: is_composed(self.writer.find(self.target.key)), self.in_place)
 
-    def _call(self, request: Callable[[], Metadata]) -> Metadata:
+    def _delete(self, tail: Blob) -> None:
+        """Delete the temporary object; add a warning if it remains."""
         try:
-            return request()
+            # Its answer may be missing: then it may exist or not.
+            self.writer.send(lambda: tail.delete(if_generation_match=tail.generation, **_ONCE), once=True)
+        except (MissingError, OtherVersionError):
+            # A concurrent run has replaced the object, and deletes it.
+            return
+        except SbbfError as error:
+            warning = f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain ({error.message}): delete them, or set a lifecycle rule"
+            self.warnings.append(warning)
+
+    def _send(self, request: Callable[[], object]) -> None:
+        try:
+            self.writer.send(request)
         except MissingError:
             # The old object is gone, or a concurrent run has replaced the temporary object.
             raise OtherVersionError from None
 
-    def _metadata_or_none(self) -> Metadata | None:
-        try:
-            return self.bucket.find_metadata(self.target.key)
-        except SbbfError:
-            return None
-
-    def _old_metadata(self) -> Metadata:
-        """Return the metadata of the version that was read, empty without an old object; add a warning if others have access to it."""
+    def _find_old(self) -> Blob | None:
+        """Return the version that was read, None if there is none; add a warning if others have access to it."""
         if self.old is None:
-            return {}
-        generation = self.old.version.generation
-        if generation is None:
+            return None
+        if self.old.version.generation is None:
             raise RefusedError("the server states no generation of the object, so it is not Google Cloud Storage", hint=ELSEWHERE)
-        assert isinstance(self.old.store, GoogleStore)
-        bucket, key = self.old.store.bucket, self.old.location.key
+        store: Any = self.old.store
         try:
-            try:
-                metadata = bucket.find_metadata(key, generation=generation, projection="full")
-            except DeniedError:
-                # The access list needs a permission of its own.
-                metadata = bucket.find_metadata(key, generation=generation, projection="noAcl")
+            old: Blob = store.writer.find(self.old.location.key, self.old.version.generation)
         except MissingError:
             raise OtherVersionError from None
-        owner = metadata.get("owner", {}).get("entity")
-        entities = [str(entry.get("entity")) for entry in metadata.get("acl", ())]
+        owner = (old.owner or {}).get("entity")
+        entities = [str(entry.get("entity")) for entry in old._properties.get("acl", ())]  # `old.acl` would request them again
         if any(entity != owner and not entity.lower().startswith("project") for entity in entities):
             self.warnings.append("the old object's access list was not kept: the new one has the default of the bucket")
-        return metadata
+        return old
 
 
-@dataclass
-class _Temporary:
-    """Objects with new bytes, which exist until the new object is composed."""
-
-    bucket: GoogleBucket
-    key: str
-    attributes: Metadata
-    """The storage class: all parts of a composed object must have the same."""
-    query: dict[str, str]
-    generations: dict[str, str | None] = field(default_factory=dict)
-    """By the name of each object; None if its answer is missing, so that it may exist or not."""
-
-    def upload(self, number: int, data: bytes) -> _StoredPart:
-        name = self._name(number)
-        metadata = self.bucket.upload(name, {**self.attributes, "md5Hash": md5_of(data)}, data, **self.query)
-        self.generations[name] = str(metadata["generation"])
-        if (metadata.get("md5Hash"), metadata.get("size")) != (md5_of(data), str(len(data))):
-            raise WriteError("the service stored other bytes than those that were sent", hint=UNTOUCHED)
-        return _part_of(name, metadata)
-
-    def compose(self, parts: list[_StoredPart]) -> _StoredPart:
-        """Join objects to one more of them."""
-        name = f"{parts[0].name.removesuffix(TEMPORARY_SUFFIX)}+{TEMPORARY_SUFFIX}"
-        self.generations[name] = None
-        part = _part_of(name, self.bucket.compose(name, [(part.name, part.generation) for part in parts], self.attributes, **self.query))
-        self.generations[name] = part.generation
-        return part
-
-    def delete(self) -> str | None:
-        """Delete all objects; return a warning if some remain."""
-        reason = None
-        for name, generation in tuple(self.generations.items()):
-            try:
-                self.bucket.delete(name, **({} if generation is None else {"ifGenerationMatch": generation}))
-            except (MissingError, OtherVersionError):
-                # A concurrent run has replaced the object, and deletes it.
-                continue
-            except SbbfError as error:
-                reason = error.message
-        return reason and f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain ({reason}): delete them, or set a lifecycle rule"
-
-    def _name(self, number: int) -> str:
-        """Return a name that listings of a lake skip, and remember it."""
-        folder, slash, base = self.key.rpartition("/")
-        digest = hashlib.sha256(base.encode()).hexdigest()[:24]
-        name = f"{folder}{slash}.sbbf-{digest}-{number}{TEMPORARY_SUFFIX}"
-        # Before the request: it may succeed although its answer is lost.
-        self.generations[name] = None
-        return name
+def _temporary_name(key: str) -> str:
+    """Return a name that listings of a lake skip."""
+    folder, slash, base = key.rpartition("/")
+    return f"{folder}{slash}.sbbf-{hashlib.sha256(base.encode()).hexdigest()[:24]}{TEMPORARY_SUFFIX}"
 
 
-def _part_of(name: str, metadata: Metadata) -> _StoredPart:
-    return _StoredPart(name, str(metadata["generation"]), int(metadata["size"]), parse_checksum(metadata.get("crc32c")))
+def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
+    """Return the CRC-32C of bytes in parts, each given as checksum and length. Raises RefusedError if one has no checksum.
+
+    It is linear: the checksum of the parts so far, continued over as many zeros, less that of the zeros, plus that of the part.
+    """
+    total = 0
+    for checksum, length in parts:
+        if checksum is None:
+            raise RefusedError("the server states no CRC32C of the object, so it is not Google Cloud Storage", hint=ELSEWHERE)
+        zeros = 0
+        for start in range(0, length, _BLOCK):
+            block = bytes(min(_BLOCK, length - start))
+            total, zeros = google_crc32c.extend(total, block), google_crc32c.extend(zeros, block)
+        total ^= zeros ^ int.from_bytes(b64decode(checksum), "big")
+    return b64encode(total.to_bytes(4, "big")).decode()
 
 
-def _attributes(old: Metadata) -> Metadata:
-    """Return the metadata that the new object keeps from the old one."""
-    carried = {name: old[name] for name in (*_CARRIED, "storageClass") if old.get(name)}
-    if contexts := old.get("contexts", {}).get("custom"):
-        carried["contexts"] = {"custom": {name: {"value": context.get("value")} for name, context in contexts.items()}}
-    return carried
-
-
-def _ensure_replaceable(metadata: Metadata) -> None:
-    """Raise RefusedError if an object with this metadata cannot be replaced, or its new version would lack an attribute."""
+def _ensure_replaceable(blob: Blob) -> None:
+    """Raise RefusedError if an object cannot be replaced, or its new version would lack an attribute."""
+    metadata = blob._properties  # it has no other name for the customer's key
     if metadata.get("temporaryHold") or metadata.get("eventBasedHold"):
         raise RefusedError("the object is under a hold", hint="release it, run the command, and hold the new version")
     if metadata.get("retention") or metadata.get("retentionExpirationTime"):

@@ -18,6 +18,8 @@ from typing import TypeVar
 
 from sbbf_tool import log
 from sbbf_tool.display import redact_text
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.threads import ensure_running, pause, waiting
 
 Answer = TypeVar("Answer")
@@ -100,7 +102,7 @@ class Retries:
                 if self._is_spent(tries, begin, is_unreachable(error)):
                     error.__dict__["sbbf_tries"] = tries
                     raise
-                log.info("repeating a request that failed: %s", redact_text(str(error)))
+                log.info("repeating a request that failed: %s", redact_text(str(error).partition("\n")[0]))
                 self._note_failure(sent)
             else:
                 self._note_success()
@@ -132,6 +134,16 @@ class Retries:
         if remaining > 0:
             with waiting():
                 self._sleep(remaining + jitter)
+
+
+TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
+"""The statuses of answers after which the same request may succeed."""
+
+
+def unreachable_error(error: Exception, hint: str) -> UnreadableError:
+    """Return the error of this package for one of a request that no server answered."""
+    tries = format_count(tries_of(error), "try", "tries")
+    return UnreadableError(f"the service cannot be reached ({type(error).__name__.removesuffix('Error')}, {tries})", hint=hint)
 
 
 def tries_of(error: BaseException) -> int:

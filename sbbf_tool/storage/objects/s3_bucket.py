@@ -5,8 +5,8 @@ store copies the old bytes itself.
 
 It is configured like other tools: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the
 roles of containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for a service other than Amazon's, then with the bucket
-in the path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials; `AWS_MAX_ATTEMPTS` and `AWS_RETRY_MODE`,
-without which `retries` decides.
+in the path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials; `AWS_REQUEST_PAYER=requester` for buckets
+whose requests the reader pays; `AWS_MAX_ATTEMPTS` and `AWS_RETRY_MODE`, without which `retries` decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
-from io import BytesIO
 from typing import Any, NamedTuple
 
 import botocore.config
@@ -28,7 +27,7 @@ from botocore import UNSIGNED
 from botocore.awsrequest import AWSResponse
 
 from sbbf_tool.errors import MissingError, UnreadableError
-from sbbf_tool.storage.objects.rest import read_answer
+from sbbf_tool.storage.objects.answers import read_answer
 from sbbf_tool.storage.objects.retries import IN_FLIGHT, Budget, retries_of
 from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call, is_cut_off, is_temporary, is_unreachable
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, Answer, OtherVersionError, Version
@@ -207,8 +206,14 @@ def client(process: int) -> Any:
     )
     region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"
     client = session.create_client("s3", region_name=region, config=config)
+    if os.environ.get("AWS_REQUEST_PAYER", "").lower() in ("requester", "true", "1"):
+        client.meta.events.register("before-sign.s3", _accept_costs)
     client.meta.events.register("before-send.s3", partial(_send, client._endpoint.http_session))
     return client
+
+
+def _accept_costs(request: Any, **_: Any) -> None:
+    request.headers["x-amz-request-payer"] = "requester"
 
 
 def _send(http: Any, request: Any, **_: Any) -> AWSResponse:
@@ -221,9 +226,4 @@ def _send(http: Any, request: Any, **_: Any) -> AWSResponse:
         body = read_answer(answer.raw)
     except urllib3.exceptions.HTTPError as error:
         raise wrong.ConnectionClosedError(endpoint_url=request.url, request=request) from error
-    return AWSResponse(answer.url, answer.status_code, answer.headers, _Body(body))
-
-
-class _Body(BytesIO):
-    def stream(self) -> Iterator[bytes]:
-        yield self.getvalue()
+    return AWSResponse(answer.url, answer.status_code, answer.headers, body)

@@ -10,7 +10,7 @@ from botocore.parsers import ResponseParserError
 
 from sbbf_tool.errors import ArchivedError, MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.storage.objects.retries import tries_of
+from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, tries_of
 from sbbf_tool.storage.objects.store import Answer, CredentialsError, DeniedError, OtherVersionError
 
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
@@ -58,7 +58,6 @@ _BODY_ERRORS = (
     wrong.ConnectionClosedError,
     wrong.ChecksumError,
 )
-_TEMPORARY_STATUSES = (429, 500, 502, 503, 504)
 _TEMPORARY_CODES = ("BandwidthLimitExceeded", "PriorRequestNotComplete", "RequestLimitExceeded", "RequestTimeout", "SlowDown")
 
 
@@ -76,7 +75,7 @@ def is_temporary(error: Exception) -> bool:
     """Return whether the same request may succeed later."""
     if isinstance(error, wrong.ClientError):
         status, code = code_of(error)
-        return status in _TEMPORARY_STATUSES or code in _TEMPORARY_CODES or "Throttl" in code
+        return status in TEMPORARY_STATUSES or code in _TEMPORARY_CODES or "Throttl" in code
     return is_unreachable(error) or is_cut_off(error)
 
 

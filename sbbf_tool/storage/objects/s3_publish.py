@@ -238,10 +238,8 @@ class _S3Upload:
         self._request(lambda: write({}))
 
     def _is_stored(self, tag: str | None) -> bool:
-        with suppress(SbbfError):
-            now = self.store.version(self._place["Key"])
-            return now is not None and tag is not None and _strip_quotes(now.tag or "") == tag and now.size == self.planned_source.size
-        return False
+        now = self.store.version(self._place["Key"])
+        return now is not None and tag is not None and _strip_quotes(now.tag or "") == tag and now.size == self.planned_source.size
 
     def _request(self, request: Callable[[], Answer]) -> Answer:
         """Return the store's answer; convert its errors to this package's errors for writing."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.source import Piece, Source
 
 CONNECT_SECONDS, READ_SECONDS = 10, 60
-MOST_ANSWER_BYTES = 16 << 20
-"""Length of the longest answer that states no object: a list of the 50,000 blocks of an object takes at most 10 MB."""
 
 Answer = TypeVar("Answer")
 
@@ -99,6 +98,16 @@ class ObjectStore(Protocol):
 
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be replaced."""
+
+
+@contextmanager
+def naming_the_extra(service: str) -> Iterator[None]:
+    """Raise UsageError if a package is missing that this service needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = {"s3": "s3", "azure": "azure", "gs": "gcs"}.get(service, "objects")
+        raise UsageError(f"{service} needs the package {error.name}", hint=f"pip install 'sbbf-tool[{extra}]'") from error
 
 
 class ReadOnlyStore:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from sbbf_tool.errors import ErrorPlace, UsageError
+from sbbf_tool.errors import ErrorPlace
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import ObjectStore
+from sbbf_tool.storage.objects.store import ObjectStore, naming_the_extra
 
 
 def open_object(url: str) -> ObjectSource:
@@ -29,29 +29,15 @@ def store_of(location: Location) -> ObjectStore:
 
 @lru_cache(256)
 def _store(process: int, service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
-    try:
-        return _open_store(service, root, bucket, path, secret)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{service} needs the package {error.name}", hint="pip install 'sbbf-tool[objects]'") from error
+    with naming_the_extra(service):
+        if service == "s3":
+            from sbbf_tool.storage.objects.s3_publish import S3Store
 
+            return S3Store(bucket)
+        if service == "hdfs":
+            from sbbf_tool.storage.objects.arrow import ArrowStore
 
-def _open_store(service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
-    if service == "s3":
-        from sbbf_tool.storage.objects.s3_publish import S3Store
+            return ArrowStore.of_hdfs(root)
+        from sbbf_tool.storage.objects.cloud import CloudStore
 
-        return S3Store(bucket)
-    if service == "hdfs":
-        from sbbf_tool.storage.objects.arrow import ArrowStore
-
-        return ArrowStore.of_hdfs(root)
-    if service == "azure":
-        from sbbf_tool.storage.objects.azure_publish import AzureStore
-
-        return AzureStore(service, root, path, secret)
-    if service == "gs":
-        from sbbf_tool.storage.objects.google_publish import GoogleStore
-
-        return GoogleStore(service, root, path, secret)
-    from sbbf_tool.storage.objects.cloud import CloudStore
-
-    return CloudStore(service, root, path, secret)
+        return CloudStore(service, root, path, secret)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
-from sbbf_tool.errors import ErrorPlace, RefusedError
+from sbbf_tool.errors import ErrorPlace
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.catalog import load_source
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
@@ -36,6 +36,7 @@ class IcebergTable(LakeTable):
             self.properties = metadata.properties
             self.columns = build_column_names(metadata.schema, metadata.properties)
             self.partition_types = scan.partition_texts(metadata).types
+            self.why_unchangeable = source.why_unchangeable
             self._full_names = dict(full_names(metadata.schema))
 
     def column_of_property(self, name: str) -> str:
@@ -51,10 +52,6 @@ class IcebergTable(LakeTable):
 
     def all_files(self) -> tuple[Iterable[LiveFile], AbstractSet[str]]:
         return scan.list_all_files(self._state)
-
-    @property
-    def why_unchangeable(self) -> RefusedError | None:
-        return self._source.why_unchangeable
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         publish.ensure_changeable(self._source, self._state)

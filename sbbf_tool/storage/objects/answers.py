@@ -1,0 +1,52 @@
+"""What holds for the libraries of all services: answers that they would read as a whole have a limit, and they log nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.storage.objects.retries import IN_FLIGHT
+
+# The log that the caller configures gets none of their messages, which contain signatures, and URLs with their secrets.
+for _name in ("azure", "botocore", "google", "msal", "urllib3"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+    logging.getLogger(_name).propagate = False
+
+MOST_ANSWER_BYTES = 16 << 20
+"""Length of the longest answer that states no object: a list of the 50,000 blocks of an object takes at most 10 MB."""
+
+
+class Body(BytesIO):
+    """The body of an answer that is in memory."""
+
+    def stream(self, *_: Any, **__: Any) -> Iterator[bytes]:
+        yield self.getvalue()
+
+
+def read_answer(raw: Any, decode_content: bool = False) -> Body:
+    """Read an answer of urllib3 as a whole. Raises UnreadableError if it is longer than any that a service sends."""
+    body = raw.read(MOST_ANSWER_BYTES + 1, decode_content=decode_content)
+    if len(body) > MOST_ANSWER_BYTES:
+        raw.close()
+        raise UnreadableError(f"the service sent more than {MOST_ANSWER_BYTES:,} bytes")
+    raw.release_conn()
+    return Body(body)
+
+
+def limited_session(session: Any = None) -> Any:
+    """Return a session of requests, which the libraries of Azure and Google use, that reads no answer without end."""
+    import requests
+
+    class Adapter(requests.adapters.HTTPAdapter):
+        def send(self, request: Any, *_: Any, **options: Any) -> requests.Response:
+            answer = super().send(request, **{**options, "stream": True})
+            answer.raw = read_answer(answer.raw, decode_content=True)
+            return answer
+
+    session = session or requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, Adapter(pool_maxsize=IN_FLIGHT))
+    return session

@@ -1,0 +1,57 @@
+"""Interrupts of runs over objects whose requests hang: a command ends within two seconds, and leaves nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from objects.large_files import small
+
+pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=1)]
+
+OBJECTS = HANGING = 32
+SECONDS = 2.0
+# SIGINT is handled also where this test runs in a shell's background, whose processes ignore it.
+PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from sbbf_tool.__main__ import main; main()"
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("method", ["GET", "PUT POST"])
+@pytest.mark.parametrize("service", ["moto_bucket", "container", "google_bucket"])
+def test_a_run_ends_while_its_requests_hang(request, service, method, number, exit_code):
+    bucket = request.getfixturevalue(service)
+    for n in range(OBJECTS):
+        bucket.put(f"lake/{n:02}.parquet", small())
+    released, are_hung, hung = threading.Event(), threading.Event(), []
+
+    def hang(exchange):
+        if exchange.method in method and exchange.path.endswith(".parquet") | ("upload" in exchange.path):
+            hung.append(exchange)
+            if len(hung) >= HANGING:
+                are_hung.set()
+            released.wait(300)
+
+    bucket.proxy.fault = hang
+    command = [sys.executable, "-c", PROGRAM, "add-filter", bucket.url("lake/"), "-c", "id", "--in-place", "--jobs", "1"]
+    with bucket.proxy.draining():
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            assert are_hung.wait(120)
+            begin = time.monotonic()
+            os.killpg(process.pid, number)
+            error = process.communicate(timeout=100)[1]
+            seconds = time.monotonic() - begin
+        finally:
+            released.set()
+            process.kill()
+    bucket.proxy.fault = None
+    assert process.returncode == exit_code, error
+    assert "Traceback" not in error
+    assert seconds < SECONDS
+    assert all(bucket.get(f"lake/{n:02}.parquet").startswith(small()) for n in range(OBJECTS))
