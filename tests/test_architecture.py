@@ -34,7 +34,7 @@ ORDER = (
 BUDGETS = {
     "words": 885,
     "bloom": 1_160,
-    "parquet": 4_147,
+    "parquet": 4_150,
     "encryption": 820,
     "storage": 5_376,
     "reports": 910,
@@ -47,7 +47,7 @@ BUDGETS = {
     "verbs": 3_490,
     "running": 1_955,
     "spark": 1_845,
-    "cli": 6_000,
+    "cli": 5_970,
     "avro": 380,
     "paimon": 5_155,
     "tables": 4_480,
