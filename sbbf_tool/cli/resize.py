@@ -61,7 +61,7 @@ def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, nu
 class _ResizeView(View["ResizeReport"]):
     schema = "resize"
     not_undone = "no command restores the old filters; sbbf add-filter --rebuild all builds new ones from the data"
-    skipped = "had no filter to resize"
+    skipped = "had nothing to resize"
     sums = ("filters", "old_bitset_bytes", "new_bitset_bytes")
     _all_bytes = 0
     """Bytes of the bitsets of all filters, also of those that keep their size; 0 unless it is a dry run."""
