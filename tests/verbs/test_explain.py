@@ -11,6 +11,7 @@ import pytest
 
 from sbbf_tool import add_filters, explain
 from support.advised import write
+from support.samples import places
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +56,21 @@ def test_min_and_max_use_the_order_of_the_column_type(tmp_path, column, value, a
     pq.write_table(pa.table({"v": column}), tmp_path / "v.parquet")
     (row,) = explain(tmp_path / "v.parquet", "v", value).row_groups
     assert row.statistics == answers
+
+
+def test_engines_lose_the_rows_of_a_value_that_the_dictionary_holds_and_the_filter_excludes(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.parquet"
+    pq.write_table(pa.table({"id": range(1000)}), path)
+    add_filters(path, "id", in_place=True)
+    place = places(path)[0, "id"]
+    with open(path, "r+b") as stream:
+        stream.seek(place.offset + place.length - 1024)
+        stream.write(bytes(1024))
+    report = next(report for value in range(50) if (report := explain(path, "id", value)).row_groups[0].filter == "absent")
+    assert not report.absent
+    harms = {engine.engine: engine.harm for engine in report.engines}
+    assert (harms["duckdb"], harms["spark"], harms["polars"]) == ("loses rows", None, None)
+    assert (
+        "the dictionary holds the value, but the filter excludes it"
+        in explain(path, "id", report.value, engine_names="duckdb").engines[0].explanation
+    )

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import RefusedError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
+from sbbf_tool.cli import run
 from support.samples import events, filter_at, listing, places
 from support.tables import each
 
@@ -83,3 +84,8 @@ def test_what_has_no_filter_is_refused(plain, large):
     remove_filters(large, in_place=True)
     with pytest.raises(RefusedError, match="no column has a filter"):
         resize_filters(large, num_bytes=64, in_place=True)
+
+
+def test_the_command_says_that_there_is_no_filter(plain, capsys):
+    assert run(["resize", str(plain.parent), "-c", "id", "--fpp", "0.1", "--in-place"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith("had nothing to resize")
