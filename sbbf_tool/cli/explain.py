@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,10 +12,9 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, strict_option
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import AnswerView, NegativeValues, ensure_column, query_options, split_condition
+from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, SENTENCE, WORD, Heading
-from sbbf_tool.cli.values import unmark
 from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_row_groups
 from sbbf_tool.reports.rows import Row
@@ -62,7 +60,7 @@ _SUMS = (
 @click.command(cls=NegativeValues)
 @query_options
 @engines_option
-@over_files("PATH... [COLUMN VALUE | CONDITION]", strict_option, page_limit_option)
+@over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, page_limit_option)
 def command(
     files: Files,
     column: str | None,
@@ -77,16 +75,18 @@ def command(
     $ sbbf explain events.parquet user_id 42
     $ sbbf explain lake "user_id IN (42, 43)" --engines duckdb
 
-    The last two arguments are column and value, or the last is a condition: "user_id IN (42, 43)". With -c COLUMN --value VALUE, all
-    arguments are PATHs. A second table shows, for each engine, how many row groups it skips by each of these means, and the share of bytes
-    skipped. For several files, the command prints a line per file that may hold the value, and the totals. Exit code 0: some row group may
-    hold the value; 1: it is certainly absent.
+    The arguments are those of `sbbf probe`: PATH COLUMN VALUE... takes one PATH, PATH... -c COLUMN --value VALUE takes many, and the last
+    argument may be a condition: "user_id IN (42, 43)". A second table shows, for each engine, how many row groups it skips by each of these
+    means, and the share of bytes skipped. For several files, the command prints a line per file that may hold the value, and the totals.
+    Exit code 0: some row group may hold the value; 1: it is certainly absent.
 
     In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null does.
     """
     from sbbf_tool.verbs.explain import Explain
 
-    files, column, values = _split_arguments(files, column, named_values, ask_null)
+    files, column, values, also = read_query(files, column, named_values, ask_null=ask_null)
+    if also:
+        raise click.UsageError("explain takes a condition on one column; probe takes several")
     instead: Callable[..., int] | None = click.get_current_context().meta.get(INSTEAD)
     if instead is not None:
         if len(values) > 1:
@@ -94,49 +94,6 @@ def command(
         return instead(files, column, values[0])
     work = files.work(Explain(column, values, engines))
     return report_files(files, work, _ExplainView(files), (column,))
-
-
-def _split_arguments(
-    files: Files, column: str | None, values: tuple[str, ...], ask_null: bool
-) -> tuple[Files, str, tuple[str | None, ...]]:
-    """Return the files, the column and the values; None stands for null."""
-    condition = None if column or values or ask_null else split_condition(files)
-    if condition is not None:
-        files, ((column, sought_values), *others) = condition
-        if others:
-            raise click.UsageError("explain takes a condition on one column; probe takes several")
-        return files, column, sought_values
-    arguments = [unmark(argument) for argument in files.arguments]
-    sought: list[str | None] = [*map(unmark, values), *([None] if ask_null else [])]
-    if column is None:
-        operands = 1 if ask_null else 2
-        if files.is_listed or values:
-            raise click.UsageError("with --files-from or --value, name the column with -c COLUMN")
-        if len(arguments) <= operands:
-            raise click.UsageError(
-                "no file was given: give PATH or --files-from"
-                if not arguments
-                else "no column was given"
-                if len(arguments) == 1
-                else "no value to query: give VALUE or --null"
-            )
-        arguments, (column, *literals) = arguments[:-operands], arguments[-operands:]
-        ensure_column(column)
-        if ask_null and len(arguments) > 1 and _is_missing(arguments[-1]):
-            raise click.UsageError("give VALUE or --null, not both")
-        if not ask_null and len(arguments) > 1 and os.path.splitext(arguments[-1])[1] != ".parquet" and _is_missing(arguments[-1]):
-            raise click.UsageError(f"{arguments[-1]} is not a file: explain takes one value after the column; use probe for several")
-        sought += literals
-    elif not sought:
-        raise click.UsageError("no value to query: give --value or --null")
-    return files.of(tuple(arguments)), column, tuple(sought)
-
-
-def _is_missing(name: str) -> bool:
-    """Return whether a PATH is not an existing local file; it is then probably a column followed by a value."""
-    from sbbf_tool.storage.places import find_single_file, is_url
-
-    return not is_url(name) and find_single_file(name) is not None and not os.path.lexists(name)
 
 
 def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:

@@ -15,10 +15,9 @@ from sbbf_tool.cli.formats import ANSWER_FORMATS
 from sbbf_tool.cli.options import PureSetting
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.query import AnswerView, NegativeValues, ensure_column, query_options, split_condition
+from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.terminal import terminal
-from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
@@ -26,7 +25,6 @@ from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeRepor
 from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHED, VANISHED, Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import InconclusiveRowGroups
     from sbbf_tool.verbs.probe import Probe
 
@@ -84,46 +82,19 @@ def command(
     --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null
     does.
     """
-    # Only as an argument does `-` stand for standard input.
-    named_values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
     from sbbf_tool.verbs.probe import Probe
 
-    has_values = bool(named_values) or values_file is not None or ask_null
-    split = None if has_values or column is not None else split_condition(files)
-    also: list[Condition] = []
-    all_values: Sequence[str | None]
-    if split is not None:
-        files, ((column, all_values), *also) = split
-    else:
-        files, column, values = _split_arguments(files, column, named_values)
-        files.ensure_single_reader(values_file, *values)
-        all_values = collect_values(values, values_file, ask_null)
+    files, column, values, also = read_query(files, column, named_values, values_file, ask_null=ask_null)
     files.all_versions = all_versions
     if all_versions and files.table is None:
         raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
-    verb = Probe(None if column == EVERY_COLUMN else column, all_values, dialect, filters_only, confirm or rows, rows, also=also)
+    verb = Probe(None if column == EVERY_COLUMN else column, values, dialect, filters_only, confirm or rows, rows, also=also)
     view = _ProbeView(files, verb, values_file)
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)
     if terminal().verbose:
         view.show_stats()
     return code
-
-
-def _split_arguments(files: Files, column: str | None, values: tuple[str, ...]) -> tuple[Files, str, tuple[str, ...]]:
-    """Return the files, the column and the values of `PATH COLUMN VALUE...` or of `PATH... -c COLUMN --value VALUE`."""
-    if column is not None:
-        return files.of(tuple(map(unmark, files.arguments))), column, values
-    if files.is_listed:
-        raise click.UsageError("with --files-from, name the column with -c COLUMN")
-    if len(files.arguments) < 2:
-        raise click.UsageError("no column was given" if files.arguments else "no file was given: give PATH or --files-from")
-    path, *rest = files.arguments
-    column = unmark(rest.pop(0))
-    ensure_column(column)
-    if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
-        raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
-    return files.of((unmark(path),)), column, (*rest, *values)
 
 
 class _ProbeView(AnswerView["ProbeReport"]):

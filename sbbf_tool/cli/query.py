@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -16,11 +16,11 @@ from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.output import complain
-from sbbf_tool.cli.values import VALUE_MARK, unmark
+from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
 from sbbf_tool.errors import UnreadableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import UnfitValue
@@ -64,21 +64,47 @@ def query_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def split_condition(files: Files) -> tuple[Files, tuple[Condition, ...]] | None:
-    """Return the PATHs, and the conditions that the last argument states; None if it is no condition.
+class Query(NamedTuple):
+    """What a command line asks about: None stands for null."""
 
-    After the name of a column, the last argument is a value, also if it has the form of a condition.
-    """
+    files: Files
+    column: str
+    values: Sequence[str | None]
+    also: Sequence[Condition] = ()
+    """Conditions on other columns, which rows must satisfy too."""
+
+
+def read_query(files: Files, column: str | None, named_values: tuple[str, ...], values_file: str | None = None, *, ask_null: bool) -> Query:
+    """Return the query of `PATH COLUMN VALUE...`, of `PATH... -c COLUMN --value VALUE`, or of `PATH... CONDITION`."""
     *paths, text = [unmark(argument) for argument in files.arguments] or [""]
-    if not _CONDITION.search(text) or not (paths or files.is_listed) or (len(paths) > 1 and not _is_path(paths[-1])):
-        return None
-    from sbbf_tool.advice.queries import parse_query
+    # Only as an argument does `-` stand for standard input.
+    values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
+    has_values = bool(values) or values_file is not None or ask_null
+    if column is not None:
+        files = files.of((*paths, text) if files.arguments else ())
+    # After the name of a column, the last argument is a value, also if it has the form of a condition.
+    elif not has_values and _CONDITION.search(text) and (paths or files.is_listed) and (len(paths) < 2 or _is_path(paths[-1])):
+        from sbbf_tool.advice.queries import parse_query
 
-    ensure_column(text)
-    return files.of(tuple(paths)), parse_query(text).conditions
+        _ensure_column(text)
+        (column, conditions), *also = parse_query(text).conditions
+        return Query(files.of(tuple(paths)), column, conditions, also)
+    else:
+        if files.is_listed:
+            raise click.UsageError("with --files-from, name the column with -c COLUMN")
+        if not paths:
+            raise click.UsageError("no column was given" if text else "no file was given: give PATH or --files-from")
+        path, marked_column, *rest = files.arguments
+        column = unmark(marked_column)
+        _ensure_column(column)
+        if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
+            raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
+        files, values = files.of((unmark(path),)), (*rest, *values)
+    files.ensure_single_reader(values_file, *values)
+    return Query(files, column, collect_values(values, values_file, ask_null))
 
 
-def ensure_column(name: str) -> None:
+def _ensure_column(name: str) -> None:
     """Raise click.UsageError if the column, or what is in its place, is a file: the shell has expanded a glob."""
     if name.endswith(_SUFFIXES):
         raise click.UsageError(f"expected a column or a value, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")

@@ -31,7 +31,7 @@ VIEWS = {
     "list rules": ["rule"],
     "advise on a query": ["advise", FILE, "--query", f"`{COLUMN}` = 1"],
     "explain for an engine": ["explain", FILE, COLUMN, "1", "--engines", "DuckDB"],
-    "explain files": ["explain", FILE, DATA_FILE, COLUMN, "1"],
+    "explain files": ["explain", FILE, DATA_FILE, "-c", COLUMN, "--value", "1"],
     "engines by type": ["engines", "--type", "decimal"],
     "engines by type, all": ["engines", "--type", "INT"],
     "one engine": ["engines", "DuckDB"],
