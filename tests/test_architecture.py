@@ -47,7 +47,7 @@ BUDGETS = {
     "verbs": 3_490,
     "running": 1_955,
     "spark": 1_845,
-    "cli": 5_970,
+    "cli": 6_000,
     "avro": 380,
     "paimon": 5_155,
     "tables": 4_480,

@@ -167,13 +167,11 @@ def _run(args: list[str]) -> int:
         return INTERRUPTED
     except _Terminated:
         return TERMINATED
-    except click.NoSuchOption as error:
-        from sbbf_tool.cli.spelling import describe_unknown_option
-
-        return _fail(error, describe_unknown_option(error), UsageError.exit_code)
     except click.ClickException as error:
+        from sbbf_tool.cli.mistakes import describe_mistake
+
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
-        message = f"{_one_line(error.format_message())}{_sources(context)} (see {where} --help)"
+        message = f"{describe_mistake(error)}{_sources(context)} (see {where} --help)"
         return _fail(error, message, UsageError.exit_code)
     except SbbfError as error:
         sources = _sources(context, is_named_too=error.file is None) if isinstance(error, UsageError) else ""
@@ -190,12 +188,6 @@ def _run(args: list[str]) -> int:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         code = UsageError.exit_code if missing_extension(error) else INTERNAL_ERROR
         return _fail(error, describe_unexpected(error), code)
-
-
-def _one_line(message: str) -> str:
-    """Return a message of click in one line and without a full stop; the dots of `PATH...` stay."""
-    line = " ".join(message.split())
-    return line if line.endswith("...") else line.removesuffix(".")
 
 
 def _sources(context: click.Context | None, *, is_named_too: bool = False) -> str:

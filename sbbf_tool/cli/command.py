@@ -60,7 +60,11 @@ class Command(click.Command):
                 if not isinstance(parameter.type, click.Choice):
                     parameter._custom_shell_complete = complete_value  # as if each had been made with it
             return super().parse_args(ctx, args)
-        options, _, _ = self.make_parser(ctx).parse_args(list(args))
+        try:
+            options, _, _ = self.make_parser(ctx).parse_args(list(args))
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
         help_option = self.get_help_option(ctx)
         if help_option is not None and options.get(str(help_option.name)) is True:
             return super().parse_args(ctx, args)

@@ -95,11 +95,6 @@ class TestAddAndRemove:
 
 
 class TestTheDoor:
-    @each("name, near", [("inspct", "inspect"), ("verfy", "verify"), ("add", "add-filter"), ("re", "remove-filter, repair, resize")])
-    def test_a_command_that_is_not_there(self, name, near, capfd):
-        assert run([name]) == 2
-        assert f"did you mean {near}?" in one_error(capfd)
-
     def test_verbose_shows_where_an_error_came_from(self, tmp_path, capfd):
         for arguments in (["-v", "inspect", str(tmp_path / "none")], ["inspect", "--verbose", str(tmp_path / "none")]):
             assert run(arguments) == 3

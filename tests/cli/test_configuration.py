@@ -89,7 +89,7 @@ class TestUnusableFiles:
             ("[check]\nselect = 'correctness'", "select must be a list of strings, not 'correctness'"),
             ("[check]\nquick = 1", "quick must be true or false, not 1"),
             ("[check]\nignore = ['W3']", "unknown rule 'W3'"),
-            ("[check]\nformat = 'yaml'", "sbbf.toml: [check]: format: 'yaml' is not one of"),
+            ("[check]\nformat = 'yaml'", "sbbf.toml: [check]: format: unknown 'yaml'; choose from table, json"),
             ("[check]\nmax-fpp = 2", "sbbf.toml: [check]: max-fpp"),
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),

@@ -13,22 +13,6 @@ def printed(capfd, *arguments: str) -> str:
     return out
 
 
-@each(
-    "arguments, message",
-    [
-        (["duckbd"], "unknown engine 'duckbd'; did you mean duckdb"),
-        (["--type", "flaot16"], "unknown type 'flaot16'; did you mean float16"),
-        (["duckdb-0.1"], "older than the releases that were run; the oldest is DuckDB 1.1.3"),
-    ],
-)
-def test_an_unknown_name_is_a_usage_error(capfd, arguments, message):
-    assert run(["engines", *arguments]) == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert message in err
-    assert err.count("\n") == 1
-
-
 class TestReleases:
     def test_a_release_that_was_not_run_is_named(self, capfd):
         first, *_ = printed(capfd, "duckdb-99,duckdb-1.4").splitlines()

@@ -105,11 +105,3 @@ def test_an_example_works(example, folder, capfd):
     command = group.get_command(click.Context(group), words[1])
     assert command is not None
     command.make_context(words[1], words[2:], parent=click.Context(group))
-
-
-@each("words, hint", [(["exit-code"], "did you mean exit-codes?"), (["add-filer"], "did you mean add-filter?"), (["size", "x"], "choose")])
-def test_neither_a_topic_nor_a_command(words, hint, capfd):
-    assert run(["help", *words]) == 2
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert hint in err

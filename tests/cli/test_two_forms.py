@@ -83,29 +83,3 @@ def test_a_file_with_the_name_of_a_column_changes_nothing(capfd):
     codes = [run(["probe", "a.parquet", "n", value]) for value in ("1", "n = 1")]
     shutil.copy("a.parquet", "n")
     assert [run(["probe", "a.parquet", "n", value]) for value in ("1", "n = 1")] == codes
-
-
-@each(
-    "arguments, message",
-    [
-        (["probe"], "no file was given"),
-        (["probe", "a.parquet"], "no column was given"),
-        (["probe", "a.parquet", "n"], "no value to query"),
-        (["probe", "a.parquet", "n = 1 or m = 2"], "cannot parse query 'n = 1 or m = 2' at 'or'"),
-        (["probe", "a.parquet", "-c", "n"], "no value to query"),
-        (["probe", "-c", "n", "--value", "1"], "no file was given"),
-        (["probe", "a.parquet", "", "1"], "no column ''"),
-        (["explain"], "no file was given"),
-        (["explain", "a.parquet"], "no column was given"),
-        (["explain", "a.parquet", "n"], "no value to query"),
-        (["explain", "a.parquet", "-c", "n"], "no value to query"),
-        (["explain", "a.parquet", "n = 1 and m = 2"], "a condition on one column"),
-        (["explain", "a.parquet", "n = "], "cannot parse query 'n = '"),
-        (["explain", "-c", "n", "--value", "1"], "no file was given"),
-    ],
-)
-def test_wrong_requests(arguments, message, capfd):
-    assert run(arguments) == 2
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err

@@ -101,6 +101,3 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
             assert replacement in actual.values() or code == 0
         if before.path.target != FILE:
             assert before.path.target not in actual or actual[before.path.target] == before.new
-
-
-# Names and permissions

@@ -42,17 +42,6 @@ def columns_of(*elements: SchemaElement, top_level: int) -> tuple[Column, ...]:
 # Levels
 
 
-@each("left_out", ["group", "leaf", "both"])
-def test_a_repetition_type_that_is_left_out_is_required(left_out):
-    """The enum's value 0, as pyarrow, DuckDB and ClickHouse read it; see tests/verbs/test_left_out_fields.py."""
-    outer = None if left_out in ("group", "both") else OPTIONAL
-    inner = None if left_out in ("leaf", "both") else OPTIONAL
-    (column,) = columns_of(group("g", 1, outer), leaf("x", inner), top_level=1)
-    assert (column.max_definition, column.max_repetition) == ((outer is not None) + (inner is not None), 0)
-    (column,) = columns_of(group("l", 1, None), group("list", 1, REPEATED), leaf("x", None), top_level=1)
-    assert (column.max_definition, column.max_repetition) == (1, 1)
-
-
 @each(
     "element, reason",
     [

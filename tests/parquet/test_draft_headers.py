@@ -72,9 +72,6 @@ def test_the_stated_length_and_the_room_decide_between_them(room, stated_length,
     assert all(name in header.unsupported_reason for name in expected)
 
 
-# None of them
-
-
 # Bytes that others wrote
 
 

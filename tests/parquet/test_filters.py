@@ -84,9 +84,6 @@ def test_a_header_of_another_kind_is_beyond_us_with_the_reason(raw, reason):
     assert reason in header_read.unsupported_reason
 
 
-# None
-
-
 # Header and footer together
 
 

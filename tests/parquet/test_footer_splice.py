@@ -74,7 +74,7 @@ def assert_generated_classes_read(old: bytes, new: bytes, places: Mapping[Key, F
     assert before == after
 
 
-# Where the two fields stand, and in which company
+# Where the two fields stand
 
 
 PRESENT = {

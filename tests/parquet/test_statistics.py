@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import struct
-from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,40 +16,10 @@ from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.statistics import bounds
 from support.tables import each
 
-ORDERED = [
-    # Lowest to highest, with the ends of the type's range where the order of bytes would be another.
-    pa.array([-(2**31), -1, 0, 2**31 - 1], pa.int32()),
-    pa.array([0, 2**31, 2**32 - 1], pa.uint32()),
-    pa.array([-(2**63), -1, 2**63 - 1], pa.int64()),
-    pa.array([1, 2**63, 2**64 - 1], pa.uint64()),
-    pa.array([-128, 127], pa.int8()),
-    pa.array([-1e300, -0.5, 1e-300, 1e300]),
-    pa.array(np.array([-2.5, 0.25, 65504.0], np.float16)),
-    pa.array([Decimal("-99.99"), Decimal("-0.01"), Decimal("0.01"), Decimal("500.00")], pa.decimal128(30, 2)),
-    pa.array(["", "A", "a", "é", "\U0001f600"]),
-    pa.array([b"\x00", b"\x7f", b"\x80", b"\xff\xff"]),
-    pa.array([b"\x00\x00", b"\x7f\xff", b"\x80\x00"], pa.binary(2)),
-    pa.array([dt.date(1969, 12, 31), dt.date(1970, 1, 1)]),
-    pa.array([dt.datetime(1960, 1, 1), dt.datetime(2020, 1, 1)], pa.timestamp("us")),
-    pa.array([False, True]),
-]
-
 
 def footer_of(path: Path) -> Footer:
     with ParquetFile.open(path) as file:
         return file.footer
-
-
-@each("values", ORDERED)
-def test_the_order_is_that_of_the_values(values: pa.Array, tmp_path: Path):
-    """One value per row group: the bounds of each row group are above those of the previous one."""
-    path = tmp_path / "ordered.parquet"
-    pq.write_table(pa.table({"c": values}), path, row_group_size=1)
-    footer = footer_of(path)
-    intervals = [bounds(footer, number, footer.columns[0]) for number in range(len(values))]
-    assert None not in intervals
-    assert all(lower.low == lower.high for lower in intervals)
-    assert all(lower.high < upper.low for lower, upper in pairwise(intervals))
 
 
 class TestDoubtful:

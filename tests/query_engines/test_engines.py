@@ -18,7 +18,7 @@ from sbbf_tool.query_engines import use
 from sbbf_tool.query_engines.runs import read_runs
 from sbbf_tool.query_engines.table import parse_table
 from sbbf_tool.query_engines.use import list_warnings
-from sbbf_tool.query_engines.verdicts import find_engine, find_family, list_verdicts
+from sbbf_tool.query_engines.verdicts import find_family, list_verdicts
 from sbbf_tool.verbs.engines import engines
 from support.tables import each
 
@@ -130,20 +130,6 @@ class TestWarnings:
         monkeypatch.setattr(use, "_PLAIN_TYPES", frozenset())
         assert [warning for leaf in plain for warning in list_warnings(leaf)] == []
         assert list_warnings(STRING) == list_warnings(column("INT32", Logical("DATE"))) == []
-
-
-class TestArrowTypes:
-    """The type of a column in a file's ARROW:schema."""
-
-    def test_datafusion_uses_no_filter_on_some_arrow_types(self):
-        uuids = column("FIXED_LEN_BYTE_ARRAY", Logical("UUID"), length=16)
-        assert verdict_of("datafusion", uuids).verdict == "used"
-        for arrow_type in find_engine("datafusion").unused_arrow_types:
-            verdict = verdict_of("datafusion", uuids, arrow_type=arrow_type)
-            assert verdict.verdict == "unused"
-            assert f"does not support {arrow_type}" in verdict.explanation
-            assert verdict_of("duckdb", uuids, arrow_type=arrow_type) == verdict_of("duckdb", uuids)
-        assert verdict_of("datafusion", uuids, arrow_type="fixed_size_binary[16]").verdict == "used"
 
 
 @each("stored", ["", "AAAA", "not base64!", "/////w==", "Grüße"])

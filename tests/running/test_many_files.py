@@ -140,22 +140,6 @@ def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
     assert Path("python/day=2/a.parquet").exists()
 
 
-@each(
-    "arguments, message",
-    [
-        (["add-filter", "x", "--in-place"], "give one of --column and --advise"),
-        (["add-filter", "x", "-c", "a", "--advise"], "give one of --column and --advise"),
-        (["inspect", "x", "--on", "spark", "--jobs", "2"], "--jobs is for this machine"),
-        (["inspect", "x", "--on", "yarn"], "--on takes local, spark or spark:MASTER, not yarn"),
-        (["probe", "x", "-c", "id"], "no value to query"),
-    ],
-)
-def test_contradictory_options(capsys, arguments, message):
-    code, _, err = sbbf(capsys, *arguments)
-    assert code == 2
-    assert message in err
-
-
 @each("name", ["loop", "loop.parquet"])
 def test_a_link_to_itself_stops_no_command(lake, capsys, name):
     (lake / name).symlink_to(name)

@@ -60,12 +60,16 @@ def _below(group: CommandsByName, names: tuple[str, ...]) -> Iterator[tuple[str,
             yield " ".join((*names, name)), command
 
 
+_EXACT = ("names", "names0")
+"""Formats for programs, which get the bytes of names as they are."""
+
+
 def formats_of(command: click.Command) -> list[list[str]]:
     """Return the options of each format of text, without any for the default."""
     for parameter in command.params:
         if parameter.name == "form":
             assert isinstance(parameter.type, click.Choice)
-            return [[], *(["--format", str(choice)] for choice in parameter.type.choices if choice not in ("table", "parquet"))]
+            return [[], *(["--format", str(choice)] for choice in parameter.type.choices if choice not in ("table", "parquet", *_EXACT))]
     return [[]]
 
 

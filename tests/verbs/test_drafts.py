@@ -198,21 +198,6 @@ def write(plain: Path, folder: Path, dialect: str, in_size: bool) -> Path:
 
 @SIZES
 @each("dialect", FIRST_DRAFTS)
-def test_inspect_verify_and_check(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
-    path = write(plain, tmp_path, dialect, in_size)
-    report = inspect(path)
-    assert [row.dialect for row in report.filters] == [dialect] * 16
-    assert report.unreferenced == ()
-    assert all(row.unreadable is None for row in report.filters)
-    results = verify(path)
-    assert [result.dialect for result in results.filters if result.is_verified] == [dialect] * 16
-    assert {finding.rule for finding in results.findings} == {"draft-dialect", "missing-length"}
-    assert {finding.rule for finding in check(path).findings} == {"draft-dialect", "missing-length", "large-for-chunk"}
-    assert pq.read_table(path).equals(pq.read_table(plain))
-
-
-@SIZES
-@each("dialect", FIRST_DRAFTS)
 def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
     path = write(plain, tmp_path, dialect, in_size)
     for column in IN_CHUNKS:

@@ -13,7 +13,6 @@ import pytest
 
 from sbbf_tool import (
     AuthenticationError,
-    Policy,
     RefusedError,
     SbbfError,
     add_filters,
@@ -416,18 +415,6 @@ class TestLockedColumns:
             return path, keys_of("java-columns", keys={"footer": SECRET["footer"]}), ("name", "nested.tag")
         add_filters(path, ["id", "name"], in_place=True, keys=keys_of("java-signed"))
         return path, {"columns": {"nested.tag": SECRET["tags"]}}, ("name",)
-
-    def test_reports_name_them(self, locked):
-        path, keys, names = locked
-        assert verify(path, keys=keys).locked_columns == names
-        assert verify(path, ["id"], keys=keys).locked_columns == ()
-        assert repair(path, dry_run=True, keys=keys).locked_columns == names
-        report = check(path, keys=keys)
-        assert report.locked_columns == names
-        assert {
-            outcome.reason is not None for outcome in report.rules if outcome.outcome == "passed" and outcome.rule == "empty-filter"
-        } == {True}
-        assert not check(path, Policy(quick=True), keys=keys_of(path.stem)).locked_columns
 
     def test_commands_name_them(self, locked, tmp_path, capsys):
         path, keys, names = locked

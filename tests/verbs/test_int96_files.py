@@ -121,15 +121,6 @@ def test_filters_of_an_unknown_writer_exclude_nothing(
 
 
 @each("form", KNOWN_FORMS)
-def test_a_filter_of_stored_forms_alone_is_queried_for_both_forms(tmp_path: Path, form: Callable[[int], bytes]) -> None:
-    path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(form)))
-    expected = found_by_pyarrow(path)
-    for instant, value in zip(INSTANTS, probe(path, "at", [text_of(instant) for instant in INSTANTS]).values, strict=True):
-        assert expected[instant] <= {answer.row_group for answer in value.row_groups if answer.answer != "absent"}
-    assert probe(str(path), "at", (text_of(ABSENT[0]),), filters_only=True).inconclusive == ()
-
-
-@each("form", KNOWN_FORMS)
 @each("ndv", [None, 20_000])
 def test_two_forms_a_value_keep_the_fpp(tmp_path: Path, form: Callable[[int], bytes], ndv: int | None) -> None:
     values = [form(-n * 3_600_000_000_123) for n in range(1, 20_001)]

@@ -16,7 +16,7 @@ from sbbf_tool import RefusedError, UnreadableError, add_filters, repair
 from sbbf_tool.cli import run
 from sbbf_tool.parquet.footer import build_tail, parse_tail
 from support.journals import PLANTS, STRANGER, entry_of, place, planted
-from support.places import needs_root, open_folder, without_privileges
+from support.places import needs_root
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -189,20 +189,6 @@ def test_whose_journals_are_followed(path, contents, file, journal):
     os.chown(place(path, entry_of(*contents)), journal, journal)
     assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
     assert path.read_bytes() == contents[0]
-
-
-@needs_root
-def test_what_root_began_the_owner_can_undo(contents):
-    """The journal belongs to the file's owner, who could not read one of root."""
-    with open_folder() as folder:
-        path = folder / "a.parquet"
-        path.write_bytes(contents[0])
-        os.chown(path, 65534, 65534)
-        with killed_append(path, contents[1][len(contents[0]) :], then="die"):
-            pass
-        with without_privileges():
-            assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])
-        assert path.read_bytes() == contents[0]
 
 
 # Going on, and interrupted

@@ -133,6 +133,3 @@ def test_a_length_that_contradicts_the_header_causes_a_warning(filtered, length)
         assert all(now == then or now.answer == "cannot say" for now, then in zip(value.row_groups, before.row_groups, strict=True))
     answers = ask_everything(filtered, "id", 7)
     assert not any(isinstance(answer, SbbfError) for answer in answers.values())
-
-
-# Pages that are not where the footer says

@@ -69,18 +69,6 @@ def test_one_of_several_columns_leaves_the_filters_of_the_others(plain, out):
     assert out.read_bytes()[:size] == plain.read_bytes()[:size]
 
 
-def test_filters_of_other_writers_are_taken_away(fixtures, out):
-    for name in ("spark-filters", "duckdb-filters", "datafusion-filters", "pyarrow-filters", "spark-1000-bytes", "spark-boolean"):
-        source = fixtures / f"{name}.parquet"
-        report = remove_filters(source, output=out)
-        assert report.method == NEW_FOOTER
-        assert places(out) == {}
-        assert inspect(out).filters == ()
-        assert pq.read_table(out).equals(pq.read_table(source))
-        assert out.read_bytes()[: source.stat().st_size] == source.read_bytes()
-        out.unlink()
-
-
 # Truncating only where the old footer is verified
 
 

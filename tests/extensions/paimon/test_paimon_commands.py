@@ -207,6 +207,8 @@ def test_verify_ends_with_1_on_false_negatives(orders, index, tmp_path, sbbf):
     assert f"{index.stem}: column customer: 250 false negatives, such as {stored}, " in out
     assert f"{orders}: 1 of 2 filters verified" in out
     assert document(sbbf("verify", index, "--format", "json"))["files"][0]["columns"][0]["false_negatives"] == 250
+    index.with_suffix("").unlink()
+    assert "no such file" in sbbf("verify", orders)[2]
     lie(tmp_path / "a.parquet-3.index", "id")
     message = "its data file a.parquet does not exist beside it; name the data file"
     assert_error(sbbf("verify", tmp_path / "a.parquet-3.index"), 2, message)

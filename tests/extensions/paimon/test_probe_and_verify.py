@@ -20,7 +20,7 @@ from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
-from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon, verify_pair
+from sbbf_tool.extensions.paimon.verbs.verify import verify_pair
 from sbbf_tool.storage.folders import LocalFolders
 from support.tables import each
 
@@ -200,22 +200,3 @@ def test_a_column_that_cannot_be_verified_does_not_hide_the_others(files: LocalF
     assert problems["broken"] == "the bloom-filter index has 0 bytes; expected at least 5: 4 for k and 1 for the bits"
     assert report.problems
     assert not report.has_false_negatives
-
-
-def test_a_table_is_verified_file_by_file(files: LocalFolders, new_table: NewTable, data_file: str) -> None:
-    container = build(files, data_file, [IndexRequest("id"), IndexRequest("s")]).container
-    maker = new_table()
-    lies = {"id": pa.array([5000]), "s": pa.array(["nowhere"])}
-    maker.commit(NewFile(COLUMNS, name="good.parquet", embedded=container), NewFile(lies, name="lies.parquet", embedded=container))
-    maker.commit(NewFile(COLUMNS, name="none.parquet"), NewFile(COLUMNS, name="broken.parquet", embedded=b"noise"))
-    report = verify_paimon(str(maker.root))
-    assert [(file.data_file, sum(column.false_negatives for column in file.columns), file.problem is None) for file in report.files] == [
-        ("good.parquet", 0, True),
-        ("lies.parquet", 2, True),
-        ("none.parquet", 0, True),
-        ("broken.parquet", 0, False),
-    ]
-    assert report.has_false_negatives
-    assert report.problems
-    (maker.root / "bucket-0" / "good.parquet").unlink()
-    assert "no such file" in (verify_paimon(str(maker.root)).files[0].problem or "")
