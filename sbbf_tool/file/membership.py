@@ -37,7 +37,6 @@ _KEY_BYTES_OF_TEXT = 16
 _COLLISION_FREE_BYTES = 8
 _FPP_OF_KEYS = 0.001
 _EXAMPLES = 3
-_MAX_CHARACTERS = 60
 
 
 def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
@@ -77,11 +76,11 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
         stated_length=stored.place.length,
         verified_values=tally.values,
         false_negatives=tally.false_negatives,
-        examples=tuple(_format(column, plain) for plain in list(tally.sample)[:_EXAMPLES]),
+        examples=tuple(literals.format_short(column, plain) for plain in list(tally.sample)[:_EXAMPLES]),
         cause=cause.name if cause else None,
         explanation=cause.explanation if cause else None,
         excluded_nans=tally.excluded_nans,
-        excluded_forms=tuple(sorted({_format(column, plain) for plain in tally.excluded_forms})),
+        excluded_forms=tuple(sorted({literals.format_short(column, plain) for plain in tally.excluded_forms})),
         excluded_intervals=tally.excluded_intervals,
         excluded_instants=tally.excluded_instants,
         estimated_fpp=bloom.fpp,
@@ -155,10 +154,3 @@ def _random_keys(width: int, hasher: ValueHasher) -> tuple[NDArray[np.uint64], B
     bloom = BloomFilter.sized_for(len(keys), _FPP_OF_KEYS)
     bloom.insert_hashes(keys.data)
     return keys, bloom
-
-
-def _format(column: Column, plain: bytes) -> str:
-    if column.physical == "BOOLEAN":
-        return "true" if plain[0] else "false"
-    text = literals.format_plain(column, plain)
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

@@ -114,17 +114,15 @@ def _has_own_headers(file: ParquetFile, filters: Mapping[ChunkKey, FilterPlace])
     """Return whether each filter has the header that this package writes; a header that is encrypted is not compared."""
     plain = [place for key, place in filters.items() if not file.has_key(*key)]
     file.source.prefetch((place.offset, min(HEADER_GUESS, place.length or 0)) for place in plain)
-    return all(_has_own_header(file, place) for place in plain)
-
-
-def _has_own_header(file: ParquetFile, place: FilterPlace) -> bool:
-    length = place.length or 0
-    data = file.source.read(place.offset, min(HEADER_GUESS, length))
-    try:
-        header = parse_header(data)
-    except UnreadableError:
-        return False
-    return header.length + header.num_bytes == length and data[: header.length] == build_header(header.num_bytes)
+    for place in plain:
+        data = file.source.read(place.offset, min(HEADER_GUESS, place.length or 0))
+        try:
+            header = parse_header(data)
+        except UnreadableError:
+            return False
+        if header.length + header.num_bytes != place.length or data[: header.length] != build_header(header.num_bytes):
+            return False
+    return True
 
 
 def hash_end(source: Source, end: int) -> str:

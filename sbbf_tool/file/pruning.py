@@ -18,7 +18,7 @@ from sbbf_tool.file.filter_answers import BulkAnswer, by_filter, doubt_of_chunk,
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.literals import BOOLEAN_FORMS, format_plain
+from sbbf_tool.parquet.literals import BOOLEAN_FORMS, format_short
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE, Literal
 from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
 from sbbf_tool.reports.probe import RowGroupAnswer
@@ -201,13 +201,7 @@ def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[
 def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
     """Return min and max in the form in which `probe` accepts values, shortened to fit a table."""
     pair = stated_bounds(file.footer, row_group, column) if bounds(file.footer, row_group, column) is not None else None
-    return None if pair is None else (_format(column, pair[0]), _format(column, pair[1]))
-
-
-def _format(column: Column, plain: bytes) -> str:
-    text = next((name for name, form in BOOLEAN_FORMS.items() if form == plain), "") if column.physical == "BOOLEAN" else ""
-    text = text or format_plain(column, plain)
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 3]}..."
+    return None if pair is None else (format_short(column, pair[0], _MAX_CHARACTERS), format_short(column, pair[1], _MAX_CHARACTERS))
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:

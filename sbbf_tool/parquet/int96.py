@@ -90,20 +90,16 @@ def _plain(day: int, nanos: int) -> bytes:
 
 def forms_beside(plain: memoryview) -> bytes:
     """Build the other forms in use for the instants of these values: 12 bytes each, in no particular order."""
-    return rounded_down(plain) + _towards_zero(plain)
+    stored, day, nanos = _split(plain)
+    # Rounded towards zero: instants before 1970 that are stored in another form.
+    lacks = (day < _JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
+    return rounded_down(plain) + _join_parts(day + 1, nanos - NANOS_PER_DAY, lacks)
 
 
 def rounded_down(plain: memoryview) -> bytes:
     """Build the rounded-down form of the values that are stored in another form."""
     stored, day, nanos = _split(plain)
     return _join_parts(day, nanos, stored["nanos"] != nanos)
-
-
-def _towards_zero(plain: memoryview) -> bytes:
-    """Build the form rounded towards zero of the instants before 1970 that are stored in another form."""
-    stored, day, nanos = _split(plain)
-    lacks = (day < _JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
-    return _join_parts(day + 1, nanos - NANOS_PER_DAY, lacks)
 
 
 def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:

@@ -219,6 +219,13 @@ def format_plain(column: Column, plain: bytes) -> str:
         return f"0x{plain.hex()}"
 
 
+def format_short(column: Column, plain: bytes, most: int = _SHOWN_CHARACTERS) -> str:
+    """Format a stored value, in words if it is a BOOLEAN, in at most so many characters."""
+    words = [word for word, form in BOOLEAN_FORMS.items() if form == plain and column.physical == "BOOLEAN"]
+    text = words[0] if words else format_plain(column, plain)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def _notation(column: Column) -> Notation:
     logical = column.logical
     usual = _BY_PHYSICAL[column.physical]

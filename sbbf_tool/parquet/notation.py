@@ -75,10 +75,6 @@ def _parse_text(column: Column, text: str) -> Literal:
     return Literal(text, (plain,))
 
 
-def _format_text(column: Column, plain: bytes) -> str:
-    return plain.decode("utf-8", "surrogateescape")
-
-
 def _refuse_text(column: Column, text: str) -> Literal:
     raise ValueError
 
@@ -103,7 +99,7 @@ def _format_uuid(column: Column, plain: bytes) -> str:
     return str(uuid.UUID(bytes=plain))
 
 
-TEXT = Notation(_parse_text, _format_text, lambda column: "text")
+TEXT = Notation(_parse_text, lambda column, plain: plain.decode("utf-8", "surrogateescape"), lambda column: "text")
 BYTES = Notation(_parse_text, _format_hex, _expect_bytes)
 """Bytes without an annotation, which may be text: anything but hexadecimal after 0x is parsed as text."""
 BSON = Notation(_refuse_text, _format_hex, lambda column: "a BSON document in hexadecimal, as 0x..")
@@ -296,6 +292,10 @@ _INFINITIES = ("infinity", "-infinity")
 """DuckDB stores them in columns of dates and instants, as the largest number and its negative."""
 
 
+def _signed(plain: bytes) -> int:
+    return int.from_bytes(plain, "little", signed=True)
+
+
 def _infinity(column: Column, text: str) -> Literal:
     most = (1 << 8 * width_of(column) - 1) - 1
     return Literal(text, ((-most if text.startswith("-") else most).to_bytes(width_of(column), "little", signed=True),))
@@ -308,10 +308,6 @@ def _parse_date(column: Column, text: str) -> Literal:
     if column.reading.is_hybrid and days < _GREGORIAN:
         return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
     return Literal(text, (days.to_bytes(4, "little", signed=True),))
-
-
-def _format_date(column: Column, plain: bytes) -> str:
-    return iso8601.format_date(int.from_bytes(plain, "little", signed=True))
 
 
 def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal:
@@ -334,21 +330,13 @@ def _finer(text: str, unit: str) -> Literal:
     return Literal(text, verdict=ABSENT, note=f"more precise than the column's unit, {unit.lower()}")
 
 
-def _parse_time(column: Column, text: str) -> Literal:
-    return _count_units(column, text, iso8601.parse_time(text))
-
-
-def _format_time(column: Column, plain: bytes) -> str:
-    return iso8601.format_time(int.from_bytes(plain, "little", signed=True), logical_of(column).unit)
-
-
 def _parse_timestamp(column: Column, text: str) -> Literal:
     return _infinity(column, text) if text.lower() in _INFINITIES else _count_units(column, text, iso8601.parse_timestamp(text))
 
 
 def _format_timestamp(column: Column, plain: bytes) -> str:
     logical = logical_of(column)
-    return iso8601.format_timestamp(int.from_bytes(plain, "little", signed=True), logical.unit, utc=logical.utc)
+    return iso8601.format_timestamp(_signed(plain), logical.unit, utc=logical.utc)
 
 
 def _expect_time(column: Column) -> str:
@@ -391,8 +379,12 @@ def _format_interval(column: Column, plain: bytes) -> str:
     return iso8601.format_duration(months, days, millis)
 
 
-DATES = Notation(_parse_date, _format_date, lambda column: "a date as YYYY-MM-DD")
-TIMES = Notation(_parse_time, _format_time, _expect_time)
+DATES = Notation(_parse_date, lambda column, plain: iso8601.format_date(_signed(plain)), lambda column: "a date as YYYY-MM-DD")
+TIMES = Notation(
+    lambda column, text: _count_units(column, text, iso8601.parse_time(text)),
+    lambda column, plain: iso8601.format_time(_signed(plain), logical_of(column).unit),
+    _expect_time,
+)
 TIMESTAMPS = Notation(_parse_timestamp, _format_timestamp, _expect_time)
 INT96 = Notation(_parse_int96, _format_int96, lambda column: "YYYY-MM-DDTHH:MM:SS with fractions to nanos, or 12 bytes as 0x..")
 INTERVALS = Notation(_parse_interval, _format_interval, lambda column: "an ISO 8601 duration to milliseconds, such as P1M2DT3.004S")

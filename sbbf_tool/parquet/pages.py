@@ -153,9 +153,9 @@ def read_page(read: Read, position: int, end: int) -> StoredPage:
     return page
 
 
-def read_pages(read: Read, meta: ColumnMetaData) -> Iterator[StoredPage]:
-    """Iterate over the pages of a chunk in order, to its last value. Raises as `read_page`."""
-    position, end = page_range(meta)
+def read_pages(read: Read, meta: ColumnMetaData, end: int | None = None) -> Iterator[StoredPage]:
+    """Iterate over the pages of a chunk in order, to its last value or up to `end`. Raises as `read_page`."""
+    position, end = page_range(meta)[0], page_range(meta)[1] if end is None else end
     remaining_values = count_of(meta.num_values)
     while position < end and remaining_values > 0:
         yield (page := read_page(read, position, end))

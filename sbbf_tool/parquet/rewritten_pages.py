@@ -22,7 +22,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding
-from sbbf_tool.parquet.pages import ChunkPages, ReadStream, StoredPage, count_of, page_range, read_page
+from sbbf_tool.parquet.pages import ChunkPages, ReadStream, StoredPage, count_of, page_range, read_pages
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.structs import build_struct
 
@@ -89,20 +89,19 @@ class RewrittenPages(NewPages):
         if self._source.limit is not None:
             end = self._source.limit()
         remaining_values, is_first = count_of(meta.num_values), True
-        while remaining_values > 0:
-            place = f"page header at byte {position:,}"
-            if position >= end:
-                stated = f"total_compressed_size in the footer is {count_of(meta.total_compressed_size):,}"
-                raise UnreadableError(f"{remaining_values:,} values are missing where the pages end; {stated}", place=place)
-            page = read_page(self._source.read, position, end)
+        for page in read_pages(self._source.read, meta, end):
             if page.end > end:
-                raise UnreadableError("the header states a size of its page that exceeds the column chunk", place=place)
+                raise UnreadableError("the header states a size of its page that exceeds the column chunk", place=page.place)
             page.ensure_size(self._source.ensure_size)
             if page.values or (page.is_dictionary and is_first):
                 yield page
                 is_first = False
             remaining_values -= page.values
             position = page.end
+        if remaining_values > 0:
+            missing = f"{remaining_values:,} values are missing where the pages end"
+            stated = f"total_compressed_size in the footer is {count_of(meta.total_compressed_size):,}"
+            raise UnreadableError(f"{missing}; {stated}", place=f"page header at byte {position:,}")
         if remaining_values:
             raise UnreadableError(f"the pages have {-remaining_values:,} more values than the footer states")
 

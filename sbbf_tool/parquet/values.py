@@ -8,7 +8,7 @@ FIXED_LEN_BYTE_ARRAY(12). The result is the values as stored in the pages, in ba
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -214,20 +214,15 @@ def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: 
             return
         header = next(pages()).header.dictionary_page_header
         if header is not None and len(first[0].dictionary) == header.num_values:
-            yield from _within_dictionary(chain([first], arrays))
+            for array, rows in chain([first], arrays):
+                array.validate(full=True)  # pyarrow decodes an index past the end of the dictionary without an error
+                yield array, rows
             return
         # pyarrow removes repeated entries from the dictionary, but not from the indices, which then mean other values. DuckDB 2.0.1
         # writes such dictionaries for an ENUM, with an empty text in place of each value that the row group does not have.
         plan = plan_batches(column, meta, num_rows, pages, chunk.longest_in_dictionary, expand_dictionary=True)
         chunk.num_decoded_rows = 0
     yield from _merge_arrays(chunk.leaves(plan.rows, as_dictionary=False))
-
-
-def _within_dictionary(arrays: Iterable[_Leaves]) -> Iterator[_Leaves]:
-    """Validate the arrays, since pyarrow decodes an index past the end of the dictionary without an error."""
-    for array, rows in arrays:
-        array.validate(full=True)
-        yield array, rows
 
 
 class _Chunk:
@@ -331,7 +326,9 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMet
 def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaElement]:
     """Return the root and the groups above one leaf, each with one child and without annotations, then the leaf."""
     leaves = [position for position, element in enumerate(schema) if position and is_leaf(element)]
-    narrow = [_bare_leaf(schema[leaves[column.index]])]
+    leaf = schema[leaves[column.index]]
+    kind, length = (Type.FIXED_LEN_BYTE_ARRAY, int96.INT96_BYTES) if leaf.type == Type.INT96 else (leaf.type, leaf.type_length)
+    narrow = [SchemaElement(kind, length, leaf.repetition_type, leaf.name)]
     # Walking backwards, a group contains the leaf if it has as many children as whole subtrees follow it, including the leaf's.
     subtrees = 1
     for element in reversed(schema[: leaves[column.index]]):
@@ -342,8 +339,3 @@ def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaEl
             subtrees = 1
             narrow.append(SchemaElement(name=element.name, repetition_type=element.repetition_type, num_children=1))
     return narrow[::-1]
-
-
-def _bare_leaf(element: SchemaElement) -> SchemaElement:
-    kind, length = (Type.FIXED_LEN_BYTE_ARRAY, int96.INT96_BYTES) if element.type == Type.INT96 else (element.type, element.type_length)
-    return SchemaElement(kind, length, element.repetition_type, element.name)

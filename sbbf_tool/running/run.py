@@ -135,10 +135,13 @@ def run(
     if all_versions and verb.changes:
         raise UsageError("all_versions is for verbs that change no file")
     items = as_iterable(paths)
-    selection = _select(
-        items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items)), where, all_versions=all_versions
-    )
-    table, change = selection.table, None
+    names = items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items))
+    table, change = None, None
+    if isinstance(names, tuple):
+        if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
+            raise UsageError("a table is the only path of a run", file=name)
+        table = find_table(names[0]) if len(names) == 1 else None
+    selection = Selection(names, None if where is None else parse_predicate(where), table=table, all_versions=all_versions)
     if table is not None:
         verb = verb.of_table(table.name)
     elif specs := verb.table_specs():
@@ -158,15 +161,6 @@ def run(
     with rows:
         pass
     return rows.summary
-
-
-def _select(names: Iterable[Any], where: str | None, *, all_versions: bool = False) -> Selection:
-    table = None
-    if isinstance(names, tuple):
-        if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
-            raise UsageError("a table is the only path of a run", file=name)
-        table = find_table(names[0]) if len(names) == 1 else None
-    return Selection(names, None if where is None else parse_predicate(where), table=table, all_versions=all_versions)
 
 
 def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableChange | None:

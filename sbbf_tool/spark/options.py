@@ -14,9 +14,8 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio
+from sbbf_tool.spark.outcomes import FILES_PER_TASK
 from sbbf_tool.spark.views import Chunks, Findings, RowView
-
-FILES_PER_TASK = 1000
 
 Number = TypeVar("Number", int, float)
 

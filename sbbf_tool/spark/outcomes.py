@@ -14,7 +14,7 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.arrow import from_batch
 from sbbf_tool.spark.causes import convert_errors
 from sbbf_tool.spark.interrupts import is_classic, wait_for
-from sbbf_tool.spark.rows import Batches, collect_arrow, ddl_of, frame_of_arrow, map_in_arrow
+from sbbf_tool.spark.rows import PACKED, collect_arrow, ddl_of, frame_of_arrow, map_in_arrow, pack_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,19 +27,11 @@ MOST_ON_DRIVER = 100_000
 FILES_PER_TASK = 1_000
 """Files above which a run gets further tasks, so that a task's rows are a few megabytes and a lost task costs little."""
 
-PACKED = "task bigint, rows binary"
-"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow, and the number of the task that made them."""
-
-
-def is_many(count: int) -> bool:
-    """Return whether so many rows stay on the cluster."""
-    return count > MOST_ON_DRIVER
-
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
     """Compute the rows of a frame; return None if there are many."""
     rows: pa.Table = wait_for(frame.sparkSession, lambda: collect_arrow(frame.limit(MOST_ON_DRIVER + 1)))
-    return None if is_many(rows.num_rows) else rows
+    return None if rows.num_rows > MOST_ON_DRIVER else rows
 
 
 def keep_on_cluster(frame: DataFrame) -> DataFrame:
@@ -64,26 +56,10 @@ def compute_once(outcomes: DataFrame, row: type, count: int) -> DataFrame:
 
     A lazy frame would be a second run at each action, which finds that every file is changed already.
     """
-    if is_many(count):
+    if count > MOST_ON_DRIVER:
         return keep_on_cluster(outcomes)
     spark = outcomes.sparkSession
     return frame_of_arrow(spark, wait_for(spark, lambda: collect_arrow(outcomes)), ddl_of(row))
-
-
-def pack_batches(batches: Batches) -> Batches:
-    """Convert batches of any rows to rows of `PACKED`: to the JVM, and on the way to the driver, each is a single value."""
-    import pyarrow as pa
-    from pyspark import TaskContext
-
-    options = pa.ipc.IpcWriteOptions(compression="zstd" if pa.Codec.is_available("zstd") else None)
-    context = TaskContext.get()
-    task = 0 if context is None else context.partitionId()
-    for batch in batches:
-        if batch.num_rows:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-                writer.write_batch(batch)
-            yield pa.RecordBatch.from_pydict({"task": [task], "rows": [sink.getvalue().to_pybytes()]})
 
 
 def rows_of(frame: DataFrame, row: type[Row]) -> Iterator[Row]:

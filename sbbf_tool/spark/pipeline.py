@@ -42,8 +42,8 @@ from sbbf_tool.running.table import find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of
-from sbbf_tool.spark.outcomes import PACKED, compute_once, pack_batches
-from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
+from sbbf_tool.spark.outcomes import compute_once
+from sbbf_tool.spark.rows import PACKED, Batches, ddl_of, map_in_arrow, pack_batches
 from sbbf_tool.storage.temporary import share_listings
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def run(
 
 
 def map_work(listing: Listing, work: Work[Any], *, count: Callable[[int], object] | None = None, packs: bool = False) -> DataFrame:
-    """Map each file to the row of the work, lazily; with `packs`, to rows of `outcomes.PACKED`. `count` gets the bytes of each file."""
+    """Map each file to the row of the work, lazily; with `packs`, to rows of `rows.PACKED`. `count` gets the bytes of each file."""
     cores, num_large = cores_of(listing.spark), listing.size.large if work.needs.threads else None
 
     def work_on(file: ListedFile) -> Row[Any]:

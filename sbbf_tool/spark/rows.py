@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 Batches = Iterator["pa.RecordBatch"]
 
-_STREAM = "stream binary"
+PACKED = "task bigint, rows binary"
+"""Schema of packed rows: each row of it holds many rows, as a stream of Arrow, and the number of the task that made them."""
 
 
 def ddl_of(row: type) -> str:
@@ -99,8 +100,8 @@ def collect_arrow(frame: DataFrame) -> pa.Table:
 
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
-    streams = frame.mapInArrow(_write_streams, _STREAM).collect()
-    batches = [batch for row in streams for batch in pa.ipc.open_stream(row[0])]
+    packs = frame.mapInArrow(pack_batches, PACKED).collect()
+    batches = [batch for _, rows in packs for batch in pa.ipc.open_stream(rows)]
     if not batches:
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -114,29 +115,29 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
 
     if hasattr(DataFrame, "toArrow"):
         return spark.createDataFrame(table, ddl)
-    streams = [(_stream_of(batch),) for batch in table.to_batches()]
-    return spark.createDataFrame(streams, _STREAM).mapInArrow(_read_streams, ddl)
+    packs = [tuple(row.values()) for batch in pack_batches(iter(table.to_batches())) for row in batch.to_pylist()]
+    return spark.createDataFrame(packs, PACKED).mapInArrow(_unpack_batches, ddl)
 
 
-def _stream_of(batch: pa.RecordBatch) -> bytes:
+def pack_batches(batches: Batches) -> Batches:
+    """Convert batches of any rows to rows of `PACKED`: to the JVM, and on the way to the driver, each is a single value."""
     import pyarrow as pa
+    from pyspark import TaskContext
 
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if pa.Codec.is_available("zstd") else None)
+    context = TaskContext.get()
+    task = 0 if context is None else context.partitionId()
+    for batch in batches:
+        if batch.num_rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+                writer.write_batch(batch)
+            yield pa.RecordBatch.from_pydict({"task": [task], "rows": [sink.getvalue().to_pybytes()]})
 
 
-def _write_streams(batches: Batches) -> Batches:
+def _unpack_batches(batches: Batches) -> Batches:
     import pyarrow as pa
 
     for batch in batches:
-        yield pa.RecordBatch.from_arrays([pa.array([_stream_of(batch)], pa.binary())], names=["stream"])
-
-
-def _read_streams(batches: Batches) -> Batches:
-    import pyarrow as pa
-
-    for batch in batches:
-        for stream in batch.column(0).to_pylist():
+        for stream in batch.column("rows").to_pylist():
             yield from pa.ipc.open_stream(stream)

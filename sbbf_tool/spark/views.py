@@ -33,10 +33,8 @@ _OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_
 class RowView:
     """One kind of rows. Views are sent to executors."""
 
-    @property
-    def reads_data(self) -> bool:
-        """Whether the view reads data, not only footer and filters."""
-        return False
+    reads_data = False
+    """Whether the view reads data, not only footer and filters."""
 
     def fields(self) -> list[pa.Field]:
         """Return the columns, without status and reason."""
@@ -97,9 +95,7 @@ class Chunks(RowView):
 class Verifications(RowView):
     """View with one row per filter that was queried for every value of its column chunk."""
 
-    @property
-    def reads_data(self) -> bool:
-        return True
+    reads_data = True
 
     def fields(self) -> list[pa.Field]:
         import pyarrow as pa
@@ -122,7 +118,7 @@ class Findings(RowView):
     max_page_bytes: int | None = None
 
     @property
-    def reads_data(self) -> bool:
+    def reads_data(self) -> bool:  # type: ignore[override]
         return not self.policy.quick
 
     def fields(self) -> list[pa.Field]:
