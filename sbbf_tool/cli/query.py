@@ -64,7 +64,7 @@ def query_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-class Query(NamedTuple):
+class QueryArguments(NamedTuple):
     """What a command line asks about: None stands for null."""
 
     files: Files
@@ -74,7 +74,9 @@ class Query(NamedTuple):
     """Conditions on other columns, which rows must satisfy too."""
 
 
-def read_query(files: Files, column: str | None, named_values: tuple[str, ...], values_file: str | None = None, *, ask_null: bool) -> Query:
+def read_query(
+    files: Files, column: str | None, named_values: tuple[str, ...], values_file: str | None = None, *, ask_null: bool
+) -> QueryArguments:
     """Return the query of `PATH COLUMN VALUE...`, of `PATH... -c COLUMN --value VALUE`, or of `PATH... CONDITION`."""
     *paths, text = [unmark(argument) for argument in files.arguments] or [""]
     # Only as an argument does `-` stand for standard input.
@@ -88,7 +90,7 @@ def read_query(files: Files, column: str | None, named_values: tuple[str, ...], 
 
         _ensure_column(text)
         (column, conditions), *also = parse_query(text).conditions
-        return Query(files.of(tuple(paths)), column, conditions, also)
+        return QueryArguments(files.of(tuple(paths)), column, conditions, also)
     else:
         if files.is_listed:
             raise click.UsageError("with --files-from, name the column with -c COLUMN")
@@ -101,7 +103,7 @@ def read_query(files: Files, column: str | None, named_values: tuple[str, ...], 
             raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
         files, values = files.of((unmark(path),)), (*rest, *values)
     files.ensure_single_reader(values_file, *values)
-    return Query(files, column, collect_values(values, values_file, ask_null))
+    return QueryArguments(files, column, collect_values(values, values_file, ask_null))
 
 
 def _ensure_column(name: str) -> None:
