@@ -179,7 +179,7 @@ def test_the_reader_accepts_the_costs_of_each_request(service, request, monkeypa
 def test_changes_of_s3_log_no_signature(moto_bucket, root_log):
     url = moto_bucket.put("x.parquet", small())
     assert run(["add-filter", url, "-c", "id", "--in-place", "--verbose"]) == 0
-    assert "pinned s3://" in root_log.getvalue()
+    assert "opened s3://" in root_log.getvalue()
     assert "ignature" not in root_log.getvalue()
 
 
