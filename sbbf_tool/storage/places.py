@@ -72,7 +72,7 @@ def open_through(files: FileSystem, path: str) -> Source:
 
     if isinstance(files, LocalFileSystem):
         return local.LocalSource(path)
-    from sbbf_tool.storage.objects.file_systems import open_in
+    from sbbf_tool.storage.objects.arrow import open_in
 
     return open_in(files, path)
 
@@ -101,7 +101,7 @@ def parquet_inputs(name: Readable, filesystem: FileSystemLike | None) -> Iterato
     if isinstance(chosen.filesystem, LocalFileSystem):
         yield from parquet_files(chosen.path)
         return
-    from sbbf_tool.storage.objects.file_systems import parquet_files_in
+    from sbbf_tool.storage.objects.listing import parquet_files_in
 
     yield from (FileIn(chosen.filesystem, path) for path in parquet_files_in(*chosen))
 

@@ -188,20 +188,18 @@ def test_a_service_that_was_never_reached_is_given_up_soon():
 
 def test_the_environment_states_the_number_of_tries(monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "4")
-    s3_bucket.retry_settings.cache_clear()
-    settings = s3_bucket.retry_settings(0)
-    bucket, clock = make_retries(settings.budget)
+    s3_bucket.budget.cache_clear()
+    bucket, clock = make_retries(s3_bucket.budget(0))
     with pytest.raises(ThrottledError) as caught:
         bucket.call(throttle, is_throttled)
     assert tries_of(caught.value) == 4
     assert clock.now < 5
-    assert not settings.is_left_to_botocore
 
 
 @pytest.fixture(autouse=True)
 def forget_settings():
     yield
-    for cached in (s3_bucket.retry_settings, s3_bucket.client):
+    for cached in (s3_bucket.budget, s3_bucket.client):
         cached.cache_clear()
 
 

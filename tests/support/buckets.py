@@ -61,6 +61,6 @@ def forget_clients() -> None:
     if s3_bucket.client.cache_info().currsize:
         s3_bucket.client(os.getpid()).close()
     s3_bucket.client.cache_clear()
-    s3_bucket.retry_settings.cache_clear()
+    s3_bucket.budget.cache_clear()
     retries.retries_of.cache_clear()
     stores._store.cache_clear()

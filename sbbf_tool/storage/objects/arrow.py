@@ -14,8 +14,10 @@ from typing import Any
 from pyarrow import ArrowException
 from pyarrow import fs as arrow
 
+from sbbf_tool.display import redact
 from sbbf_tool.errors import MissingError, UnreadableError, UsageError
-from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.location import Location, parse_location
+from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError, ReadOnlyStore, Version
 
 
@@ -101,6 +103,27 @@ class ArrowStore(ReadOnlyStore):
             hint = "check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)" if is_hdfs else None
             return DeniedError("access denied", hint=hint)
         return UnreadableError(f"the file cannot be read ({_reason(error)})")
+
+
+class PathIn(Location):
+    """Path in a file system that the caller gave, which is no part of the name."""
+
+    @property
+    def url(self) -> str:
+        return self.key
+
+    @property
+    def name(self) -> str:
+        return redact(self.key)
+
+
+class _FileInSource(ObjectSource):
+    can_reopen = False
+
+
+def open_in(files: arrow.FileSystem, path: str) -> ObjectSource:
+    """Open a file of a pyarrow file system. Raises UnreadableError."""
+    return _FileInSource(ArrowStore(files, ""), PathIn("arrow", "", "", path))
 
 
 def file_system(urls: list[str]) -> tuple[Any, list[str]]:

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.objects.conditional import UPLOAD_PART
-from sbbf_tool.storage.objects.parts import MIB, Part
+from sbbf_tool.storage.objects.conditional import MIB, UPLOAD_PART, Part
 
 MOST_BLOCKS = 50_000
 MOST_UPLOADED_AGAIN = 16 * MIB

@@ -33,6 +33,7 @@ from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, CloudWriter
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     WHOLE_BYTES,
+    Part,
     call_to_write,
     md5_of,
     old_object,
@@ -40,7 +41,6 @@ from sbbf_tool.storage.objects.conditional import (
     write_parts,
 )
 from sbbf_tool.storage.objects.location import Location
-from sbbf_tool.storage.objects.parts import Part
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError

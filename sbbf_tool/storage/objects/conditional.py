@@ -1,11 +1,14 @@
-"""The steps that publications to all services share: parts are sent concurrently, and one conditional request makes the object visible."""
+"""The steps that publications to all services share: parts are sent concurrently, and one conditional request makes the object visible.
+
+S3's rules for parts: a part has 5 MiB to 5 GiB, except that the last may be smaller; an upload has at most 10,000 parts.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
 from sbbf_tool.storage.objects.location import Location
@@ -14,17 +17,49 @@ from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionErr
 from sbbf_tool.storage.source import Source
 from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, result_of, stoppable, waiting
 
+MIB = 1 << 20
+LEAST_PART, MOST_PARTS = 5 * MIB, 10_000
+
+# A part that the store copies takes no memory of this process; several large parts are faster than one.
+_COPY_PART = 512 * MIB
+
 UNTOUCHED = "the old object is untouched"
 PARQUET_TYPE = "application/vnd.apache.parquet"
 """Content type of a new object that is not made from another."""
-UPLOAD_PART = 16 << 20
+UPLOAD_PART = 16 * MIB
 """Length of a part that is uploaded, in bytes."""
 WHOLE_BYTES = 256 << 10
 """Objects of up to this size are uploaded as a whole where the service has no minimum length for parts: it takes fewer requests."""
 
 _PARTS_IN_FLIGHT = 4
 
-Part = TypeVar("Part")
+Numbered = TypeVar("Numbered")
+
+
+class Part(NamedTuple):
+    """Bytes `start` to `end` of the new object. If `is_copy`, the store copies them from the same offset of the old object."""
+
+    start: int
+    end: int
+    is_copy: bool
+
+
+def plan_parts(keep: int, size: int, can_copy: bool) -> tuple[Part, ...] | None:
+    """Plan the parts of an object of `size` bytes that keeps the first `keep` bytes of the old one; None if a single request is enough."""
+    if can_copy and keep >= LEAST_PART:
+        return (*_split(0, keep, _COPY_PART, True), *_split(keep, size, UPLOAD_PART, False))
+    return tuple(_split(0, size, UPLOAD_PART, False)) if size >= LEAST_PART else None
+
+
+def _split(start: int, end: int, usual: int, is_copy: bool) -> Iterator[Part]:
+    """Split a range into parts of nearly the same size, so that each has the minimum size."""
+    size = end - start
+    if not size:
+        return
+    # At most half of the parts, since the object also has parts of the other kind.
+    count = -(-size // max(usual, -(-size // (MOST_PARTS // 2))))
+    for number in range(count):
+        yield Part(start + size * number // count, start + size * (number + 1) // count, is_copy)
 
 
 def ensure_object_key(target: Location) -> None:
@@ -66,10 +101,10 @@ def write_error(error: SbbfError) -> SbbfError:
     return WriteError(error.message, hint=UNTOUCHED)
 
 
-def write_parts(write: Callable[[Part], Answer], parts: Iterable[Part]) -> list[Answer]:
+def write_parts(write: Callable[[Numbered], Answer], parts: Iterable[Numbered]) -> list[Answer]:
     """Call `write` for each part, several concurrently; return its results in order."""
 
-    def write_part(part: Part) -> Answer:
+    def write_part(part: Numbered) -> Answer:
         ensure_running()
         return write(part)
 

@@ -33,7 +33,6 @@ from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.cloud_writer import GOOGLE_HINT, CloudWriter
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
-    UNTOUCHED,
     UPLOAD_PART,
     WHOLE_BYTES,
     call_to_write,
@@ -63,7 +62,7 @@ _ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_SECONDS, READ_SECOND
 class GoogleWriter(CloudWriter):
     """The writing half of a bucket of Google Cloud Storage. Raises DeniedError."""
 
-    errors = (GoogleAPIError, GoogleAuthError)
+    errors = (GoogleAPIError, GoogleAuthError, DataCorruption)
     hint = GOOGLE_HINT
     connection_errors = (requests.RequestException, urllib3.exceptions.HTTPError)
 
@@ -77,6 +76,11 @@ class GoogleWriter(CloudWriter):
         except (AttributeError, LookupError, TypeError):
             reason = ""
         return int(getattr(error, "code", None) or 0), reason
+
+    def describe(self, error: Exception) -> SbbfError:
+        if isinstance(error, DataCorruption):
+            return WriteError("the service stored other bytes than those that were sent", hint="verify the object")
+        return super().describe(error)
 
     def find(self, key: str, generation: str | None = None) -> Blob:
         """Return an object with its metadata, and with its access list if that is readable. Raises MissingError."""
@@ -164,10 +168,7 @@ class _GoogleUpload:
             with closing(Stream(source)) as stream:
                 tail.upload_from_file(stream, size=source.size, checksum="crc32c", **_ONCE)
 
-        try:
-            self.writer.send(upload)
-        except DataCorruption:
-            raise WriteError("the service stored other bytes than those that were sent", hint=UNTOUCHED) from None
+        self.writer.send(upload)
 
     def _compose_target(self, parts: list[Blob], blob: Blob, condition: dict[str, Any]) -> None:
         checksum = checksum_of((part.crc32c, part.size) for part in parts)

@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import groupby, islice
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
 from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
 from sbbf_tool.storage.objects.stores import store_of
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 _MAGIC = re.compile(r"[*?\[]")
 _MAX_ANCESTORS = 32
@@ -46,6 +50,13 @@ def entries_in(store: ObjectStore, location: Location) -> Iterator[Entry]:
             yield from _require_any(_list_below(store, location, f"{location.key}/"), location, "no Parquet file below this prefix")
         else:
             yield Entry(location.url)
+
+
+def parquet_files_in(files: FileSystem, path: str) -> Iterator[str]:
+    """Yield the files of a path in a file system that the caller gives, as `entries` does."""
+    from sbbf_tool.storage.objects.arrow import ArrowStore, PathIn
+
+    return (entry.path for entry in entries_in(ArrowStore(files, ""), PathIn("arrow", "", "", path)))
 
 
 def find_single_object(url: str) -> str | None:

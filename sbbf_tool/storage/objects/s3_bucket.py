@@ -6,7 +6,7 @@ store copies the old bytes itself.
 It is configured like other tools: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID` and the rest, `~/.aws/config`, single sign-on, web identity, the
 roles of containers and machines; `AWS_ENDPOINT_URL` (or `AWS_ENDPOINT_URL_S3`) for a service other than Amazon's, then with the bucket
 in the path; `AWS_REGION`; `AWS_NO_SIGN_REQUEST=true` for public buckets without credentials; `AWS_REQUEST_PAYER=requester` for buckets
-whose requests the reader pays; `AWS_MAX_ATTEMPTS` and `AWS_RETRY_MODE`, without which `retries` decides.
+whose requests the reader pays; `AWS_MAX_ATTEMPTS`, without which `retries` decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import botocore.config
 import botocore.exceptions as wrong
@@ -29,7 +29,7 @@ from botocore.awsrequest import AWSResponse
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.storage.objects.answers import read_answer
 from sbbf_tool.storage.objects.retries import IN_FLIGHT, Budget, retries_of
-from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call, is_cut_off, is_temporary, is_unreachable
+from sbbf_tool.storage.objects.s3_errors import NoSuchRangeError, NotS3Error, call, is_temporary, is_unreachable
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, Answer, OtherVersionError, Version
 
 COPIED_ATTRIBUTES = (
@@ -49,7 +49,6 @@ COPIED_ATTRIBUTES = (
 """The attributes of an object that its new version keeps, by their names in requests and answers."""
 _ATTRIBUTES = (*COPIED_ATTRIBUTES, "ObjectLockMode", "ObjectLockLegalHoldStatus")
 _PAGE_KEYS = 1000
-_TRIES_OF_MODES = 3
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
@@ -60,13 +59,11 @@ class S3Bucket:
         self.bucket = bucket
         process = os.getpid()
         self.client = call(lambda: client(process), bucket)
-        self._settings = call(lambda: retry_settings(process), bucket)
-        self.retries = retries_of(process, "s3", bucket, self._settings.budget)
+        self.retries = retries_of(process, "s3", bucket, call(lambda: budget(process), bucket))
 
     def send(self, request: Callable[[], Answer]) -> Answer:
         """Return the answer to a request, which is repeated while its errors are temporary. Raises the errors of botocore."""
-        is_repeated = is_cut_off if self._settings.is_left_to_botocore else is_temporary
-        return self.retries.call(request, is_repeated, is_unreachable)
+        return self.retries.call(request, is_temporary, is_unreachable)
 
     def call(self, request: Callable[[], Answer]) -> Answer:
         """Return the answer to a request as `send` does, but raise errors of this package."""
@@ -164,24 +161,11 @@ def _expected_range(range_header: str, size: int) -> tuple[int, int]:
     return (int(first), min(int(last), size - 1)) if first else (max(0, size - int(last)), size - 1)
 
 
-class RetrySettings(NamedTuple):
-    """What the environment and the profile say about retries."""
-
-    budget: Budget
-    is_left_to_botocore: bool
-    """Whether a mode of botocore is chosen: botocore then repeats requests as that mode says, and this package only answers cut off."""
-
-
 @cache
-def retry_settings(process: int) -> RetrySettings:
-    """Return the settings from `AWS_MAX_ATTEMPTS` and `AWS_RETRY_MODE`, or from the profile."""
-    session = botocore.session.get_session()
-    tries = session.get_config_variable("max_attempts")
-    # A variable of botocore would have a default for the mode.
-    mode = os.environ.get("AWS_RETRY_MODE") or session.get_scoped_config().get("retry_mode")
-    if mode:
-        return RetrySettings(Budget.of_tries(tries or _TRIES_OF_MODES), True)
-    return RetrySettings(Budget() if tries is None else Budget.of_tries(tries), False)
+def budget(process: int) -> Budget:
+    """Return when a request is given up: `AWS_MAX_ATTEMPTS`, or the profile, may state a number of tries."""
+    tries = botocore.session.get_session().get_config_variable("max_attempts")
+    return Budget() if tries is None else Budget.of_tries(tries)
 
 
 @cache
@@ -201,7 +185,7 @@ def client(process: int) -> Any:
         max_pool_connections=IN_FLIGHT,
         user_agent_extra="sbbf",
         **({"signature_version": UNSIGNED} if unsigned else {}),
-        **({} if retry_settings(process).is_left_to_botocore else {"retries": {"mode": "standard", "total_max_attempts": 1}}),
+        retries={"mode": "standard", "total_max_attempts": 1},  # `S3Bucket.send` repeats requests
         **checksums,
     )
     region = os.environ.get("AWS_REGION") or session.get_config_variable("region") or "us-east-1"

@@ -61,11 +61,6 @@ _BODY_ERRORS = (
 _TEMPORARY_CODES = ("BandwidthLimitExceeded", "PriorRequestNotComplete", "RequestLimitExceeded", "RequestTimeout", "SlowDown")
 
 
-def is_cut_off(error: Exception) -> bool:
-    """Return whether the body of an answer broke off: the only temporary failure that botocore itself never repeats."""
-    return isinstance(error, _BODY_ERRORS)
-
-
 def is_unreachable(error: Exception) -> bool:
     """Return whether no answer came from a server."""
     return isinstance(error, wrong.HTTPClientError | wrong.ConnectionError)
@@ -76,7 +71,7 @@ def is_temporary(error: Exception) -> bool:
     if isinstance(error, wrong.ClientError):
         status, code = code_of(error)
         return status in TEMPORARY_STATUSES or code in _TEMPORARY_CODES or "Throttl" in code
-    return is_unreachable(error) or is_cut_off(error)
+    return is_unreachable(error) or isinstance(error, _BODY_ERRORS)
 
 
 def code_of(error: wrong.ClientError) -> tuple[int, str]:

@@ -26,16 +26,17 @@ from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     UNTOUCHED,
+    Part,
     ensure_object_key,
     exists_error,
     md5_of,
     old_object,
+    plan_parts,
     write_error,
     write_once,
     write_parts,
 )
 from sbbf_tool.storage.objects.location import Location
-from sbbf_tool.storage.objects.parts import Part, plan_parts
 from sbbf_tool.storage.objects.s3_bucket import COPIED_ATTRIBUTES, S3Bucket
 from sbbf_tool.storage.objects.s3_errors import ARCHIVES, ERRORS, NotS3Error, call, code_of, describe
 from sbbf_tool.storage.objects.s3_facts import S3Facts
