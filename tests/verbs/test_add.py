@@ -220,16 +220,6 @@ def test_a_stated_number_of_values_decides_the_size(tmp_path):
     assert sizes == [64, 256, 16384, 2097152]
 
 
-def test_a_limit_is_respected_and_its_cost_is_reported(tmp_path):
-    path = write_column(tmp_path / "v.parquet", pa.array(range(5000), pa.int64()))
-    report = build_elsewhere(path, ["v"], max_bytes=1000, force=True)
-    assert report.filters[0].bitset_bytes == 512
-    assert report.filters[0].fpp > 0.5
-    assert len(report.warnings) == 1
-    assert "column v: the false-positive rate is" in report.warnings[0]
-    assert build_elsewhere(path, ["v"], max_bytes=8192).warnings == ()
-
-
 @each("size", [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}])
 def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
     before = listing(tmp_path)

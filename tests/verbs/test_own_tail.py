@@ -61,21 +61,6 @@ def test_ten_changes_take_the_bytes_of_one(plain, tmp_path, append):
 # What is not verified stays
 
 
-def test_foreign_bytes_between_two_changes_end_the_tail(plain):
-    add_filters(plain, ["id"], in_place=True)
-    data = plain.read_bytes()
-    start = footer_start(data)
-    blob = b"an index of another program " * 9
-    plain.write_bytes(data[:start] + blob + data[start:])
-    with_blob = plain.read_bytes()
-    assert tail_of(plain) == len(with_blob)
-    for fpp in (0.1, 0.01):
-        add_filters(plain, ["id", "name"], in_place=True, rebuild="all", fpp=fpp)
-        assert plain.read_bytes()[: len(with_blob)] == with_blob
-        assert tail_of(plain) == len(with_blob)
-    assert_sound(plain)
-
-
 def test_a_footer_with_other_metadata_ends_the_tail(plain):
     """Another program wrote a footer of its own: it may remember this length."""
     add_filters(plain, ["id"], in_place=True)

@@ -38,17 +38,6 @@ def test_a_smaller_filter_is_the_one_that_would_have_been_built(large, plain, tm
     assert all(result.is_verified for result in verify(large).filters)
 
 
-def test_resizing_by_fpp_gives_the_filter_that_adding_would_give(large, tmp_path):
-    direct = tmp_path / "built.parquet"
-    remove_filters(large, output=direct)
-    add_filters(direct, ["id", "name"], in_place=True, fpp=0.01)
-    report = resize_filters(large, fpp=0.01, in_place=True)
-    assert bits(large) == bits(direct)
-    assert all(row.new_fpp <= 0.01 for row in report.filters)
-    again = resize_filters(large, fpp=0.01, in_place=True)
-    assert (again.filters, again.unchanged, again.new_bytes) == ((), 6, again.old_bytes)
-
-
 def test_larger_filters_take_the_data(plain, tmp_path):
     add_filters(plain, ["id"], in_place=True, fpp=0.3)
     before = listing(tmp_path)
