@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,6 +26,8 @@ from sbbf_tool.storage.temporary import share_listings
 from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Stop, Turns, result_of, stoppable
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from sbbf_tool.file.table_file import TableFiles
     from sbbf_tool.running.processes import Task, WorkerContext
     from sbbf_tool.running.progress import RunProgress

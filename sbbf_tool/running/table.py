@@ -7,7 +7,6 @@ which returns a `Table`. A table object is one version of the table, which is re
 from __future__ import annotations
 
 import os
-import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -228,6 +227,8 @@ def find_table(name: str) -> Table | None:
 
 def attempts(most: int, first_wait: float, longest_wait: float) -> Iterator[int]:
     """Yield the numbers of attempts at a commit, and wait before each but the first: rival commits must not retry in step."""
+    import random  # 2 ms that only a second attempt needs
+
     for attempt in range(most):
         if attempt:
             time.sleep(random.uniform(0, min(longest_wait, first_wait * 2 ** min(attempt, 10))))
