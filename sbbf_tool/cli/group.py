@@ -91,7 +91,7 @@ class CommandsByName(click.Group):
         if not any(parameter.name == "terminal_quiet" for parameter in command.params):
             command.params += [
                 *(option for make in (load_each("options", cmd_name) if entry.takes_options else ()) for option in make()),
-                *([] if isinstance(command, click.Group) else _config_options()),
+                *([] if isinstance(command, click.Group) else [_config_option()]),
                 *terminal_options(_show_log),
             ]
             if isinstance(command, CommandsByName):
@@ -116,9 +116,7 @@ def _show_log(ctx: click.Context) -> None:
     ctx.find_root().with_resource(show_log(lambda message: note(f"sbbf: {message}")))
 
 
-def _config_options() -> list[click.Option]:
-    """Make the options that `Command.parse_args` reads."""
-    help_text = "Read settings from this file, or from none.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
-    return [
-        click.Option(["--config"], metavar="FILE", expose_value=False, help=help_text),
-    ]
+def _config_option() -> click.Option:
+    """Make the option that `Command.parse_args` reads."""
+    text = "Read settings from this file; none: from no file.  [default: sbbf.toml or pyproject.toml here or in a folder above]"
+    return click.Option(["--config"], metavar="FILE", expose_value=False, help=text)
