@@ -57,8 +57,8 @@ FORMS = {
     "probe of a folder": ["probe", "FOLDER", "id", str(VALUE)],
     "probe of files": ["probe", "FILES", "-c", "id", "--value", str(VALUE)],
     "probe of two values": ["probe", "FOLDER", "id", "5", str(VALUE), "--format", "json"],
-    "explain of files": ["explain", "FILES", "id", str(VALUE)],
-    "explain of a folder": ["explain", "FOLDER", "-c", "id", "--value", str(VALUE), "--format", "json"],
+    "explain of files": ["explain", "FILES", "-c", "id", "--value", str(VALUE)],
+    "explain of a folder": ["explain", "FOLDER", "id", str(VALUE), "--format", "json"],
 }
 
 

@@ -40,13 +40,13 @@ ANSWER_FORMATS = (*FORMATS, NAMES, "names0")
 
 _SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
 _CLASSES = {
-    **dict.fromkeys((TABLE, "markdown"), "pages:PageOutput"),
+    **dict.fromkeys((TABLE, "markdown"), "lines:PageOutput"),
     **dict.fromkeys(("csv", "parquet"), "records:Records"),
-    **dict.fromkeys((NAMES, "names0"), "names:Names"),
-    "json": "documents:Lines",
-    "junit": "junit:Suites",
+    **dict.fromkeys((NAMES, "names0"), "lines:Names"),
+    "json": "lines:Documents",
+    "junit": "ci:Suites",
     "sarif": "sarif:Sarif",
-    "github": "github:Annotations",
+    "github": "ci:Annotations",
 }
 
 

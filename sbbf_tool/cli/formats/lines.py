@@ -1,0 +1,117 @@
+"""Lines as the reports come: tables and lines for people, a JSON document per report, and names of files for other programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+from sbbf_tool.cli.formats import NAMES, Item, View
+from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput
+from sbbf_tool.cli.output import complain, encodable_json
+from sbbf_tool.cli.page import MarkdownPage, Page
+from sbbf_tool.cli.render import LongList
+from sbbf_tool.display import escape
+from sbbf_tool.numbers import format_count
+
+_PARTS_AT_ONCE = 1000
+_MOST_CHANGED = 3
+"""Of files that changed as was asked, a few are examples; errors and warnings are printed for more of them."""
+
+
+class PageOutput:
+    """The reports as the command's view shows them."""
+
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._view = view
+        to_screen = isinstance(target, StandardOutput)
+        self._page = page = MarkdownPage(target.write) if name == "markdown" else Page(None if to_screen else target.write)
+        most = view.most_files if view.most_files is None or not view.has_rows_of_files else _MOST_CHANGED
+        self._most_files = None if view.lists_answers and not page.is_terminal else most
+        self._files = self._more_files = 0
+
+    def add(self, item: Item) -> None:
+        if item.report is None:
+            return
+        if self._view.is_single:
+            self._view.show(self._page, item.shown)
+            return
+        page = self._page if self._has_room() else Page(len)  # which only counts its lines
+        lines = page.lines
+        self._view.show_line(page, item.shown)
+        if page.lines > lines:
+            self._files += 1
+            self._more_files += page is not self._page
+
+    def _has_room(self) -> bool:
+        return self._most_files is None or (self._files < self._most_files and self._page.lines < 2 * self._most_files)
+
+    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+        if self._more_files:
+            self._page.say(f"and {format_count(self._more_files, 'more file')}; --all shows them")
+        if not self._view.is_single:
+            self._view.show_end(self._page, files)
+        self._view.show_undo(self._page)
+
+
+class Documents:
+    """One JSON document per line."""
+
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._target = target
+
+    def add(self, item: Item) -> None:
+        self._write(item.document())
+
+    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+        if summary is not None:
+            self._write(summary)
+
+    def _write(self, document: dict[str, Any]) -> None:
+        parts = chain(_parts(document, self._target.encoding), "\n")
+        while block := "".join(islice(parts, _PARTS_AT_ONCE)):
+            self._target.write(block)
+
+
+def _parts(document: dict[str, Any], encoding: str) -> Iterator[str]:
+    """Yield a document as JSON in parts. The items of a long list are made and written one after the other."""
+    if not any(isinstance(value, LongList) for value in document.values()):
+        yield encodable_json(document, encoding)
+        return
+    start = "{"
+    for name, value in document.items():
+        if isinstance(value, LongList):
+            yield f"{start}{encodable_json(name, encoding)}: "
+            start = "["
+            for item in value:
+                yield f"{start}{encodable_json(item, encoding)}"
+                start = ", "
+            yield "[]" if start == "[" else "]"
+        else:
+            yield f"{start}{encodable_json(name, encoding)}: {encodable_json(value, encoding)}"
+        start = ", "
+    yield "}"
+
+
+class Names:
+    """The names of files that may hold a value, each ended by a line break or a NUL byte; on standard error, what they do not show."""
+
+    def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
+        self._view, self._target, self._end_of_name = view, target, b"\n" if name == NAMES else b"\0"
+
+    def add(self, item: Item) -> None:
+        if item.report is None or item.report.is_absent:
+            return
+        name = os.fsencode(item.report.file)
+        if self._end_of_name == b"\n" and (b"\n" in name or b"\r" in name):
+            complain(f"sbbf: {item.report.file}: its name has a line break: use --format names0")
+            self._view.total["unprintable"] += 1
+        elif self._target.is_terminal:
+            self._target.write(f"{escape(item.report.file)}\n")
+        else:
+            self._target.binary().write(name + self._end_of_name)
+
+    def end(self, summary: dict[str, Any] | None, files: str) -> None:
+        for line in self._view.notes():
+            complain(f"sbbf: {line}", kind="note")
