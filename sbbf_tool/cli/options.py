@@ -129,11 +129,13 @@ def split_names(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",")))
 
 
-TABLE_FILES, CONDITIONAL_PUT, WEAK_FILTERS, OUTSIDE_FILES = "table-files", "conditional-put", "weak-filters", "outside-files"
+TABLE_FILES, CONDITIONAL_PUT, WEAK_FILTERS = "table-files", "conditional-put", "weak-filters"
+OUTSIDE_FILES, OVERWRITE = "outside-files", "overwrite"
 RISKS = {
     TABLE_FILES: "change files that belong to tables",
     CONDITIONAL_PUT: "all writers of a log on S3 create versions by conditional requests",
     WEAK_FILTERS: "write filters whose false-positive rate is above 50 %, and far above the target",
+    OVERWRITE: "replace an existing page",
     OUTSIDE_FILES: "read files outside the folder of the table that its metadata names",
 }
 """What `--allow` confirms, by its value."""

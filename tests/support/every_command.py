@@ -27,7 +27,7 @@ WORKING: dict[str, list[str]] = {
     "resize": [FILE, "--fpp", "0.5", "--in-place"],
     "advise": [FILE],
     "explain": [FILE, COLUMN, "1"],
-    "report": [FILE, "-o", "page.html"],
+    "report": [FILE, "-o", "page.html", "--allow", "overwrite"],
     "engines": [],
     "size": ["--ndv", "1000"],
     "schema": ["inspect"],

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.options import OVERWRITE, allow_option, engines_option
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.cli.values import read_queries
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option("-o", "--output", metavar="PAGE", required=True, type=click.Path(), help="Write this HTML file; an existing one is replaced.")
+@click.option("-o", "--output", metavar="PAGE", required=True, type=click.Path(), help="Write this HTML file, which must not exist.")
 @click.option(
     "--query",
     "queries",
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @engines_option
-@over_files("PATH...", page_limit_option)
+@over_files("PATH...", page_limit_option, allow_option(OVERWRITE))
 def command(
     files: Files,
     output: str,
@@ -45,6 +47,7 @@ def command(
     against: str | None,
     quick: bool,
     engines: tuple[str, ...],
+    allow: frozenset[str],
 ) -> int:
     """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
     findings.
@@ -59,6 +62,8 @@ def command(
     """
     from sbbf_tool.extensions.report.write_page import write_page
 
+    if os.path.isfile(output) and OVERWRITE not in allow:
+        raise RefusedError("the target exists", file=output, hint="name another, or remove it first")
     names = tuple(files.names)
     with limit_complaints(files.most_files):
         report = write_page(

@@ -44,7 +44,7 @@ def page(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @each("path", FILES, every=3)
 def test_the_tables_have_the_numbers_of_inspect_and_check(path, page, capsys):
-    code = run(["report", str(path), "-o", str(page)])
+    code = run(["report", str(path), "-o", str(page), "--allow", "overwrite"])
     out, err = capsys.readouterr()
     if code:
         assert (code, err.count("\n")) == (4, 1), err
@@ -161,7 +161,7 @@ def test_hostile_names_are_text(tmp_path, capsys):
         shutil.copy(name, tmp_path / "lake" / f"{at}{name.name}")
     for path in (name, tmp_path / "lake"):
         page = tmp_path / "page.html"
-        assert run(["report", str(path), "-o", str(page)]) == 0
+        assert run(["report", str(path), "-o", str(page), "--allow", "overwrite"]) == 0
         capsys.readouterr()
         text = page.read_text()
         content = parse_page(text)
@@ -209,10 +209,10 @@ def test_a_file_that_cannot_be_read_has_no_page(tmp_path, page):
 def test_encrypted_files(page, capsys):
     folder = FIXTURES / "encrypted"
     locked = str(folder / "java-columns.parquet.encrypted")
-    assert run(["report", locked, "-o", str(page)]) == 4
+    assert run(["report", locked, "-o", str(page), "--allow", "overwrite"]) == 4
     assert capsys.readouterr().err.count("\n") == 1
     assert not page.exists()
-    assert run(["report", locked, "-o", str(page), "--keys", str(folder / "keys.json")]) == 0
+    assert run(["report", locked, "-o", str(page), "--allow", "overwrite", "--keys", str(folder / "keys.json")]) == 0
     assert sum(read_page(page).table("Bytes by content").column("bytes")) == Path(locked).stat().st_size
     signed = folder / "java-signed.parquet.encrypted"
     assert sbbf_tool.write_report(signed, page).filters == 0
@@ -243,7 +243,7 @@ class TestComparison:
         assert run(["inspect", str(path), "--report", str(earlier)]) == 0
         before = sbbf_tool.inspect(path)
         sbbf_tool.add_filters(path, ["id", "name"], in_place=True)
-        assert run(["report", str(path), "-o", str(page), "--baseline", str(earlier)]) == 0
+        assert run(["report", str(path), "-o", str(page), "--allow", "overwrite", "--baseline", str(earlier)]) == 0
         now = sbbf_tool.inspect(path)
         content = read_page(page)
         rows = {row[0]: row[1:] for row in content.table("All files").rows}
@@ -284,7 +284,7 @@ def lake(tmp_path: Path) -> Path:
 
 def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
     page = tmp_path / "page.html"
-    assert run(["report", str(lake), "-o", str(page), "--query", "id = 1700", "--format", "json"]) == 0
+    assert run(["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "id = 1700", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     reports = [sbbf_tool.inspect(path) for path in sorted(lake.rglob("*.parquet"))]
     filters = [row for report in reports for row in report.filters]
@@ -323,14 +323,14 @@ def test_the_worst_file_is_the_first(tmp_path, page):
     names = ["wrong-length", "int96-form-missing", "not-power-of-two", "missing-length", "identical-blocks"]
     for name in names:
         DEFECTS[name].make(tmp_path / f"{name}.parquet")
-    assert run(["report", str(tmp_path), "-o", str(page)]) == 0
+    assert run(["report", str(tmp_path), "-o", str(page), "--allow", "overwrite"]) == 0
     assert [Path(file).stem for file in read_page(page).table("The worst files").column("file")] == names
 
 
 def test_files_that_cannot_be_read_are_listed(lake, tmp_path, capsys):
     (lake / "day=2026-01-01" / "torn.parquet").write_bytes(b"PAR1")
     page = tmp_path / "page.html"
-    assert run(["report", str(lake), "-o", str(page)]) == 3
+    assert run(["report", str(lake), "-o", str(page), "--allow", "overwrite"]) == 3
     out, err = capsys.readouterr()
     assert out.startswith(f"{page}: 6 files, ")
     assert err.startswith(f"sbbf: {lake}/day=2026-01-01/torn.parquet: ")
@@ -349,15 +349,15 @@ def test_a_table(tmp_path):
     assert (report.files, report.filters) == (2, 2)
     content = parse_page(page.read_text())
     assert {row[0] for row in content.table("Filters by partition and column").rows} == {"day=a", "day=b"}
-    assert run(["report", str(tmp_path / "orders"), "-o", str(page), "--query", "nothing = 7"]) == 2
+    assert run(["report", str(tmp_path / "orders"), "-o", str(page), "--allow", "overwrite", "--query", "nothing = 7"]) == 2
 
 
 def test_a_column_that_only_some_files_have(lake, tmp_path, capsys):
     pq.write_table(pa.table({"other": [1]}), lake / "day=2026-01-01" / "other.parquet")
     page = tmp_path / "page.html"
-    assert run(["report", str(lake), "-o", str(page), "--query", "id = 7"]) == 0
+    assert run(["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "id = 7"]) == 0
     assert "1 file without a column of it: there is no column 'id'" in " ".join(parse_page(page.read_text()).texts)
-    assert run(["report", str(lake), "-o", str(page), "--query", "nothing = 7"]) == 2
+    assert run(["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "nothing = 7"]) == 2
     assert "no file has the column" in capsys.readouterr().err
 
 
