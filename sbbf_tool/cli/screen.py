@@ -179,6 +179,8 @@ class _Name:
 
 _WORD_OF_LINE = re.compile(r"(?:\S*\d (?=(?:[kMGTPE]?B|bytes?|%)(?!\w)))?\S+")
 """A word, or a number with its unit."""
+_WHOLE = re.compile(r"[~<]?[\d.,]+(?: \S+)?")
+"""A number, which is not broken however narrow the terminal is."""
 
 
 def _find_breaks(line: str, width: int, indent: int) -> list[int]:
@@ -190,7 +192,7 @@ def _find_breaks(line: str, width: int, indent: int) -> list[int]:
         if word.start() > start and cell_len(line[start : word.end()]) > room and line[start : word.start()].strip():
             start, room = word.start(), width - indent
             breaks.append(start)
-        while cell_len(line[start : word.end()]) > room:
+        while cell_len(line[start : word.end()]) > room and not _WHOLE.fullmatch(line[start : word.end()]):
             piece = chop_cells(line[start : word.end()], room)[0]
             slash = piece.rfind("/") + 1
             start += slash if slash > 1 else len(re.sub(r"[\d.,]+$", "", piece)) or len(piece)
