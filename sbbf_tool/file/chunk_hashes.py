@@ -96,7 +96,7 @@ class StoredValues:
         from sbbf_tool.parquet.values import read_chunk
 
         self.bytes_read += self._pages.bytes
-        for run in read_chunk(self._pages.open_arrow, self._file.footer, self._row_group, self._column, self._pages):
+        for run in read_chunk(self._file.footer, self._row_group, self._column, self._pages):
             yield len(run), run.hashes(), run.hashes_of_equals(), run.extremes() if self._check is not None else None
 
     def _read(self, offset: int, length: int) -> bytes:

@@ -159,7 +159,7 @@ def _search_values(file: ParquetFile, question: Question, row_group: int, alone:
     booleans = [(BOOLEAN_FORMS[special[at].text.lower()], at) for at in alone if at not in nulls and at not in nans]
     is_null = np.ones(file.footer.num_rows(row_group) or 0 if nulls else 0, np.bool_)
     pages = file.pages(row_group, question.column)
-    for values in read_chunk(pages.open_arrow, file.footer, row_group, question.column, pages, with_rows=True):
+    for values in read_chunk(file.footer, row_group, question.column, pages, with_rows=True):
         rows = values.rows
         assert rows is not None
         if nulls:

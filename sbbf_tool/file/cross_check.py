@@ -135,7 +135,7 @@ def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: Stati
     pages = file.pages(key[0], column)
     decoded_values = StatisticsCheck(file.footer, key[0], column)
     count = missing = 0
-    for run in read_chunk(pages.open_arrow, file.footer, key[0], column, pages):
+    for run in read_chunk(file.footer, key[0], column, pages):
         missing += bloom.count_missing(run.hashes())
         decoded_values.add(run.extremes())
         count += len(run)

@@ -116,7 +116,7 @@ def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     if reason is not None:
         raise UnreadableError(reason)
     pages = file.pages(row_group, column)
-    with closing(read_chunk(pages.open_arrow, file.footer, row_group, column, pages)) as runs:
+    with closing(read_chunk(file.footer, row_group, column, pages)) as runs:
         for values in runs:
             # NaN is stored in one form and may have been hashed in another.
             positions = (position for position, is_nan in enumerate(values.are_nan()[:_MAX_POSITIONS]) if not is_nan)

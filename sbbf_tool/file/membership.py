@@ -59,7 +59,7 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
     problem = None
     try:
         pages = file.pages(stored.row_group, column)
-        for values in read_chunk(pages.open_arrow, file.footer, stored.row_group, column, pages):
+        for values in read_chunk(file.footer, stored.row_group, column, pages):
             tally.add(values)
             check.add(values.extremes())
     except UnreadableError as error:

@@ -8,7 +8,7 @@ FIXED_LEN_BYTE_ARRAY(12). The result is the values as stored in the pages, in ba
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -132,36 +132,28 @@ def _indices(array: pa.DictionaryArray) -> NDArray[Any]:
 
 
 def read_chunk(
-    open_file: Callable[[], pa.NativeFile],
-    footer: Footer,
-    row_group: int,
-    column: Column,
-    pages: ChunkPages | None = None,
-    *,
-    with_rows: bool = False,
+    footer: Footer, row_group: int, column: Column, pages: ChunkPages, *, with_rows: bool = False
 ) -> Generator[PlainValues, None, None]:
     """Read all non-null values of a column chunk, batch by batch, with the rows that have them if `with_rows`. Raises UnreadableError if
     its pages cannot be decoded.
 
-    `open_file` returns a new stream over the whole file; only the chunk's own bytes are read from it. The metadata of `pages` have the
-    offsets of the stream, if they differ from those in the footer. Pages that pyarrow does not decode are rewritten (`rewritten_pages`).
+    Only the chunk's own bytes are read from the stream of `pages`. Pages that pyarrow does not decode are rewritten (`rewritten_pages`).
     """
     place = f"column {column.name}, row group {row_group}"
     ensure_readable(column, place)
     num_read = 0
     try:
-        meta = footer.chunk(row_group, column.index) if pages is None else pages.meta
-        for values in _decode(open_file, footer, row_group, column, meta, with_rows=with_rows):
+        for values in _decode(pages, footer, row_group, column, with_rows=with_rows):
             num_read += len(values)
             yield values
         return
     except UnreadableError as error:
-        if pages is None or type(error) is not UnreadableError:
+        if type(error) is not UnreadableError:
             raise
         problem = error.at(place=place)
     try:
         rewritten = RewrittenPages(pages, column)
-        for values in _decode(rewritten.open_arrow, footer, row_group, column, rewritten.meta, with_rows=with_rows):
+        for values in _decode(rewritten, footer, row_group, column, with_rows=with_rows):
             num_again = min(num_read, len(values))
             num_read -= num_again
             if num_again < len(values):
@@ -176,7 +168,7 @@ _Leaves: TypeAlias = "tuple[pa.Array, NDArray[np.int64] | None]"
 
 
 def _decode(
-    open_file: Callable[[], pa.NativeFile], footer: Footer, row_group: int, column: Column, meta: ColumnMetaData, *, with_rows: bool
+    pages: ChunkPages | RewrittenPages, footer: Footer, row_group: int, column: Column, *, with_rows: bool
 ) -> Iterator[PlainValues]:
     group = footer.row_group(row_group)
     if not group.num_rows:
@@ -184,10 +176,10 @@ def _decode(
     place = f"column {column.name}, row group {row_group}"
     normalised = equals.has_interval_mark(footer, column)
     try:
-        with ErrorPlace(None, place), open_file() as stream:
-            metadata = pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, meta)))
+        with ErrorPlace(None, place), pages.open_arrow() as stream:
+            metadata = pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, pages.meta)))
             chunk = _Chunk(stream, metadata, with_rows=with_rows)
-            for array, rows in _read_arrays(chunk, column, meta, group.num_rows):
+            for array, rows in _read_arrays(chunk, column, pages.meta, group.num_rows):
                 yield PlainValues(column, array, rows, normalised_intervals=normalised)
     except (pa.ArrowException, OSError, NotImplementedError) as error:
         # Damaged pages raise any of these; pyarrow also raises the last two if it was built without the codec or the encoding.

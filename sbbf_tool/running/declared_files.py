@@ -66,7 +66,7 @@ def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> l
     """Return the tables that are declared by their own names, in the folders and globs of a run."""
     bases = folders_of(names)
     declared = dict.fromkeys(_name_of(declaration, path) for declaration in declarations for path in declaration.paths)
-    places = {name: _as_folder(name) for name in declared if not is_table_name(name)}
+    places = {name: f"{(name if is_url(name) else os.path.abspath(name)).rstrip('/')}/" for name in declared if not is_table_name(name)}
     below = [name for name, place in places.items() if any(place.startswith(base) and place != base for base in bases)]
     return [table for name in below if (table := find_table(name)) is not None]
 
@@ -151,7 +151,3 @@ def _name_of(declaration: FilterSpec, path: str) -> str:
     relative = base if is_url(base) else os.path.relpath(base)
     # A relative path still names no table in a catalog.
     return base if relative.startswith("..") or is_table_name(relative) else relative
-
-
-def _as_folder(name: str) -> str:
-    return f"{name if is_url(name) else os.path.abspath(name)}".rstrip("/") + "/"

@@ -34,7 +34,7 @@ from sbbf_tool.verbs.probe import Probe
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from sbbf_tool.file.keys import KeysLike
 
@@ -82,7 +82,8 @@ def probe_keys(files: DataFrame, column: str, values: DataFrame, *, keys: KeysLi
                 yield _list_batch("units", units.slice(start, FILES_PER_TASK))
 
     key_frame = _select_key(values, column)
-    compares = partial(compare_in_spark, key_frame.schema["key"].dataType.simpleString(), _infers_local_times(values.sparkSession))
+    infers_local_times = (values.sparkSession.conf.get("spark.sql.parquet.inferTimestampNTZ.enabled", "true") or "").lower()
+    compares = partial(compare_in_spark, key_frame.schema["key"].dataType.simpleString(), infers_local_times == "true")
 
     def answer(batches: Batches) -> Batches:
         for batch in batches:
@@ -140,10 +141,6 @@ def _select_key(values: DataFrame, column: str) -> DataFrame:
         raise UsageError(f"the DataFrame of values has no column {column!r}", hint=hint)
     quoted_name = name.replace("`", "``")
     return values.select(values[f"`{quoted_name}`"].alias("key"))
-
-
-def _infers_local_times(spark: SparkSession) -> bool:
-    return (spark.conf.get("spark.sql.parquet.inferTimestampNTZ.enabled", "true") or "").lower() == "true"
 
 
 def compare_in_spark(key_type: str, infers_local_times: bool, column: Any) -> bool | Callable[[object], bool]:

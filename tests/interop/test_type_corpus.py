@@ -118,7 +118,7 @@ def test_every_stored_value_is_maybe(corpus: Corpus, with_ours: Corpus, style: S
 def count(path: Path, column: Column) -> int:
     with ParquetFile.open(path) as file:
         groups = range(file.footer.num_row_groups)
-        return sum(len(values) for group in groups for values in read_chunk(file.source.open_arrow, file.footer, group, column))
+        return sum(len(values) for group in groups for values in read_chunk(file.footer, group, column, file.pages(group, column)))
 
 
 @each("style", FIRST_STYLES)
@@ -184,7 +184,7 @@ def must_have_filters(style: Style, variant: str) -> set[str]:
 
 def build(file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
     bloom = BloomFilter.empty(SIZE)
-    for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
+    for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column)):
         bloom.insert_hashes(values.hashes())
     return bloom
 
@@ -193,14 +193,14 @@ def with_other_forms(their_filter: BloomFilter, file: ParquetFile, row_group: in
     """The writer's filter, and in it also what equals a stored zero, NaN, or INT96 instant before 1970."""
     bloom = their_filter.copy()
     if column.physical == "INT96":
-        for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
+        for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column)):
             for position in range(len(values)):
                 nanos, day = struct.unpack("<qi", values[position])
                 if day < DAY_OF_EPOCH and nanos:
                     bloom.insert(struct.pack("<qi", nanos - NANOS_PER_DAY, day + 1))
         return bloom
     layout = {2: "<e", 4: "<f", 8: "<d"}[column.width or 0]
-    for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
+    for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column)):
         for position in range(len(values)):
             (number,) = struct.unpack(layout, values[position])
             if number == 0 or number != number:

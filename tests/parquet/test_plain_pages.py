@@ -54,7 +54,7 @@ def pages_of(file: ParquetFile, row_group: int, column) -> list[PlainPage]:
 
 
 def stream_counts(file: ParquetFile, row_group: int, column) -> Counter[int]:
-    return Counter(h for run in read_chunk(file.source.open_arrow, file.footer, row_group, column) for h in run.hashes())
+    return Counter(h for run in read_chunk(file.footer, row_group, column, file.pages(row_group, column)) for h in run.hashes())
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_other_pages_are_for_a_decoder(tmp_path, encoding, values):
 
 def chunk_equals(file: ParquetFile) -> list[int]:
     column = file.footer.columns[0]
-    return [h for run in read_chunk(file.source.open_arrow, file.footer, 0, column) for h in run.hashes_of_equals()]
+    return [h for run in read_chunk(file.footer, 0, column, file.pages(0, column)) for h in run.hashes_of_equals()]
 
 
 @each("change", [-1, 1])

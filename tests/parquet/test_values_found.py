@@ -105,7 +105,7 @@ def probe_values(path: Path, output: Path, objects: list[Any] | None) -> None:
             plain = [
                 values[at]
                 for group in range(file.footer.num_row_groups)
-                for values in read_chunk(file.source.open_arrow, file.footer, group, column)
+                for values in read_chunk(file.footer, group, column, file.pages(group, column))
                 for at in range(len(values))
             ]
             queries = [*plain, *(format_plain(column, value) for value in plain), *(objects or [])]

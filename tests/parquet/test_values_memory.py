@@ -30,7 +30,7 @@ from sbbf_tool.parquet.values import read_chunk
 
 with ParquetFile.open(sys.argv[1]) as file:
     (column,) = file.footer.columns
-    chunk = read_chunk(file.source.open_arrow, file.footer, 0, column)
+    chunk = read_chunk(file.footer, 0, column, file.pages(0, column))
     count = sum(len(values.hashes()) for values in chunk)
 add_filters(sys.argv[1], [column.name], output=sys.argv[1] + ".out")
 with open("/proc/self/status") as status:

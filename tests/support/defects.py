@@ -80,7 +80,9 @@ class Edit:
             self._body = bytearray(file.source.read(0, file.footer.start))
             self._values = {
                 (row_group, column.name): [
-                    values[at] for values in read_chunk(file.source.open_arrow, file.footer, row_group, column) for at in range(len(values))
+                    values[at]
+                    for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column))
+                    for at in range(len(values))
                 ]
                 for row_group in range(file.footer.num_row_groups)
                 for column in file.footer.columns

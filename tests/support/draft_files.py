@@ -75,6 +75,6 @@ def _build_filters(file: ParquetFile, source: Path, columns: Iterable[str], dial
 def stored_values(file: ParquetFile, row_group: int, column: Column) -> Iterator[bytes]:
     """Return the plain bytes of a chunk's values, and the other stored forms of its floats."""
     pages = file.pages(row_group, column)
-    for values in read_chunk(pages.open_arrow, file.footer, row_group, column, pages):
+    for values in read_chunk(file.footer, row_group, column, pages):
         yield from (values[position] for position in range(len(values)))
         yield from values.equal_floats()

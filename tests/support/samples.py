@@ -106,7 +106,7 @@ def stored(path: Path, name: str = "v") -> list[bytes]:
     with ParquetFile.open(path) as file:
         column = find_column(file.footer.columns, name)
         for row_group in range(file.footer.num_row_groups):
-            for values in read_chunk(file.source.open_arrow, file.footer, row_group, column):
+            for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column)):
                 plain = [values[position] for position in range(len(values))]
                 assert list(values.hashes()) == [xxhash.xxh64_intdigest(value, 0) for value in plain]
                 plain_values += plain

@@ -101,8 +101,8 @@ def cells_of(values: Sequence[bytes]) -> list[Cell]:
     return [*cells[:1], Cell(None, definition=0), *cells[1:]]
 
 
-def _ints(width: int, step: int = 1, offset: int = 0, *, signed: bool = True) -> Plain:
-    return lambda n: (n * step + offset).to_bytes(width, "little", signed=signed)
+def _ints(width: int, step: int, offset: int = 0) -> Plain:
+    return lambda n: (n * step + offset).to_bytes(width, "little", signed=True)
 
 
 def _big(width: int, step: int, offset: int) -> Plain:

@@ -80,7 +80,7 @@ def judge_file(path: Path, row: WriterInput) -> Verdict:
 
 def _read_values(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     pages = file.pages(row_group, column)
-    runs = read_chunk(pages.open_arrow, file.footer, row_group, column, pages)
+    runs = read_chunk(file.footer, row_group, column, pages)
     return [run[at] for run in runs for at in range(len(run))]
 
 

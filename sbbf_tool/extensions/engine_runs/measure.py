@@ -99,11 +99,11 @@ class RowDigest:
         return f"{self._sum % (1 << _BITS):x}"
 
 
-def measure(driver: Driver, job: Job, repeat: int = 2) -> dict[str, Any]:
-    """Run the query `repeat` times; return the rows and counts of the first run, and the shortest time."""
+def measure(driver: Driver, job: Job) -> dict[str, Any]:
+    """Run the query twice; return the rows and counts of the first run, and the shortest time."""
     seconds = []
     result: dict[str, Any] = {}
-    for _ in range(repeat):
+    for _ in range(2):
         rows = RowDigest()
         counts = driver.run(job, rows)
         seconds.append(rows.seconds)

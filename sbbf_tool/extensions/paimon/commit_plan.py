@@ -264,17 +264,14 @@ def _check_fields(header: AvroHeader, path: str) -> None:
 
 def _read_manifest_lists(table: PaimonTable, snapshot: PaimonSnapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
     """Return the header with the newer schema of the two manifest lists, which fits all records, and the records of both lists."""
-    lists = [parse_file(table.files, table.manifest_path(name), _parse_manifest_list) for name in snapshot.manifest_lists]
+    paths = map(table.manifest_path, snapshot.manifest_lists)
+    lists = [parse_file(table.files, path, lambda data: (_parse_writable_header(data), parse_manifest_list(data))) for path in paths]
     headers = [header for header, _ in lists]
     header = max(headers, key=lambda each: len(fields_of(each.schema)))
     if unknown := set().union(*(fields_of(each.schema) for each in headers)) - KNOWN_LIST_FIELDS:
         raise RefusedError(f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=table.path)
     names = fields_of(header.schema)
     return _with_new_sync(header), [{field: record.get(field) for field in names} for _, records in lists for _, record in records]
-
-
-def _parse_manifest_list(data: bytes) -> tuple[AvroHeader, list[tuple[str, dict[str, Any]]]]:
-    return _parse_writable_header(data), parse_manifest_list(data)
 
 
 def _with_new_sync(header: AvroHeader) -> AvroHeader:

@@ -80,7 +80,7 @@ def build_partitions_figure(totals: LakeTotals) -> Figure | None:
     names = sorted(totals.partitions)
     step = -(-len(names) // _MOST_BINS)
     bins = [names[start : start + step] for start in range(0, len(names), step)]
-    labels = [_name_bin(part) for part in bins]
+    labels = [part[0] if len(part) == 1 else f"{part[0]} ... {part[-1]}" for part in bins]
     cells = {}
     for at, part in enumerate(bins):
         for number, column in enumerate(columns):
@@ -102,10 +102,6 @@ def build_partitions_figure(totals: LakeTotals) -> Figure | None:
     )
     note = "The darker a cell, the more of the row groups have a filter. A light cell in a dark line or column is a gap."
     return Figure("partitions", _PARTITIONS, note + binned + more, svg, (table("Filters by partition and column", head, rows),))
-
-
-def _name_bin(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]}"
 
 
 def _add_up(partitions: list[Partition], column: str) -> tuple[int, int, float | None]:

@@ -93,6 +93,8 @@ class ReportPage:
         tables = [lake_figures.list_columns(self.totals)] if self.totals.columns else []
         tables += [lake_figures.list_worst_files(self.totals)] if self._single is None and self.totals.filters else []
         verdict, verdict_class = self._describe_findings()
+        rows = tuple((each.file, each.reason) for each in self.unreadable)
+        unreadable = FigureTable("Files that could not be read", ("file", "reason"), rows, self.unreadable_files - len(rows))
         sections = [
             ("findings", "Findings"),
             *([("columns", "Columns")] if tables else []),
@@ -110,7 +112,7 @@ class ReportPage:
             verdict=escape(verdict),
             verdict_class=verdict_class,
             findings=Markup("\n".join(render_table(each) for each in self._list_findings())),
-            unreadable=Markup(render_table(self._list_unreadable())) if self.unreadable else "",
+            unreadable=Markup(render_table(unreadable)) if rows else "",
             tables=Markup("\n".join(map(render_table, tables))),
             figures=[Markup(render_figure(each)) for each in all_figures],
             version=version,
@@ -186,10 +188,6 @@ class ReportPage:
             fact,
             fix,
         )
-
-    def _list_unreadable(self) -> FigureTable:
-        rows = tuple((each.file, each.reason) for each in self.unreadable)
-        return FigureTable("Files that could not be read", ("file", "reason"), rows, self.unreadable_files - len(rows))
 
 
 def _list_errors(contents: FileContents) -> dict[tuple[int, str], str]:

@@ -62,7 +62,7 @@ def test_another_reader_reads_the_values(corpus: Corpus, name: str) -> None:
         with ParquetFile.open(corpus.folder / folder / f"{name}.parquet") as file:
             (column,) = file.footer.columns
             for row_group in (0, 1):
-                runs = read_chunk(file.source.open_arrow, file.footer, row_group, column)
+                runs = read_chunk(file.footer, row_group, column, file.pages(row_group, column))
                 assert [run[at] for run in runs for at in range(len(run))] == kind.stored(row_group)
 
 

@@ -27,8 +27,9 @@ class DuckDBDriver:
         source = self._source(job)
         column = self._dialect.reference(self._request.path)
         ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {column} FROM {source})").fetchall()
-        query = f"SELECT * FROM {source} WHERE {self._dialect.condition(column, str(kind), [self._request.text])}"
-        counts = self._profile(query)
+        query = f"SELECT * FROM {source} WHERE {self._dialect.condition(column, str(kind), self._request.text)}"
+        rows_of_profile = self._connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}").fetchall()
+        counts = counts_of_profile(json.loads(rows_of_profile[0][1]))
         with rows.timed():
             result = self._connection.sql(query)
             # Older releases lack the first name, newer ones the second.
@@ -39,10 +40,6 @@ class DuckDBDriver:
     def _source(self, job: Job) -> str:
         files = ", ".join(map(quote_text, job.files))
         return f"read_parquet([{files}], hive_partitioning = false, union_by_name = true)"
-
-    def _profile(self, query: str) -> Counts:
-        rows = self._connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}").fetchall()
-        return counts_of_profile(json.loads(rows[0][1]))
 
     def _set(self, *settings: str) -> None:
         for setting in settings:

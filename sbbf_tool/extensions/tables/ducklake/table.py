@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, time
+from itertools import chain
 
 from sbbf_tool.errors import ChangedError, UnreadableError, UsageError, WriteError
 from sbbf_tool.extensions.tables.ducklake import catalog
@@ -153,12 +154,8 @@ class DuckLakeTable(LakeTable):
             rows = Catalog(connection, self._name)
             tables = rows.tables(is_live=False)
             names = {_comparable(path): path for path in paths}
-
-            def in_catalog() -> Iterator[str]:
-                yield from (_path_in(tables, row) for row in rows.files())
-                yield from rows.other_paths(tables)
-
-            return {names[path] for path in map(_comparable, in_catalog()) if path in names}
+            in_catalog = chain((_path_in(tables, row) for row in rows.files()), rows.other_paths(tables))
+            return {names[path] for path in map(_comparable, in_catalog) if path in names}
 
 
 class _Owners:
