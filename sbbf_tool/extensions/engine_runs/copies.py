@@ -77,9 +77,11 @@ def zero_ranges(path: Path, ranges: Iterable[tuple[int, int]]) -> None:
         raise _write_error(error, path) from error
 
 
-def page_ranges(file: ParquetFile, row_group: int) -> list[tuple[int, int]]:
-    """Return start and end of the pages of each chunk of a row group."""
-    return [(max(start, 4), min(end, file.footer.start)) for start, end in (meta.page_range for meta in file.footer.chunk_metas(row_group))]
+def page_ranges(file: ParquetFile, row_group: int, columns: Iterable[int] | None = None) -> list[tuple[int, int]]:
+    """Return start and end of the pages of these chunks of a row group; of all chunks if `columns` is None."""
+    indexes = [column.index for column in file.footer.columns] if columns is None else columns
+    ranges = [file.footer.chunk_meta(row_group, index).page_range for index in indexes]
+    return [(max(start, 4), min(end, file.footer.start)) for start, end in ranges]
 
 
 def _write_error(error: OSError, path: Path) -> WriteError:

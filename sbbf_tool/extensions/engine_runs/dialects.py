@@ -29,12 +29,13 @@ class SqlDialect:
             column = self.field.format(parent=column, quoted=self.quote_name(name), literal=quote_text(name))
         return column
 
-    def condition(self, column: str, kind: str, text: str) -> str:
-        """Write that a column of this type equals the text, or that a list contains it."""
+    def condition(self, column: str, kind: str, texts: Sequence[str], *, many: bool = False) -> str:
+        """Write that a column of this type equals the first text or, if `many`, is IN all of them; that a list contains the first."""
         element = self.element_of(kind)
         if element is not None:
-            return self.contains.format(column=column, value=self.literal(element, text))
-        return f"{column} = {self.literal(kind, text)}"
+            return self.contains.format(column=column, value=self.literal(element, texts[0]))
+        literals = [self.literal(kind, text) for text in texts]
+        return f"{column} IN ({', '.join(literals)})" if many else f"{column} = {literals[0]}"
 
     def literal(self, kind: str, text: str) -> str:
         """Write a value of this type."""

@@ -49,7 +49,7 @@ class ClickHouseDriver:
             types = self._ask(f"SELECT toTypeName({column}) AS kind FROM {source} LIMIT 1", names)
             if types:
                 kind = re.sub(r"\ANullable\((.*)\)\Z", r"\1", types[0]["kind"])
-                condition = self._dialect.condition(column, kind, self._text)
+                condition = self._dialect.condition(column, kind, [self._text])
                 before = self._events()
                 self._query(f"{source} WHERE {condition}", names, rows, filters=job.filters)
                 total += self._events() - before

@@ -30,7 +30,7 @@ class DataFusionDriver:
             (row,) = context.sql(f"SELECT arrow_typeof({column}) AS kind FROM t LIMIT 1").to_pylist() or [{"kind": None}]
             if row["kind"] is None:  # the file has no rows
                 continue
-            condition = self._dialect.condition(column, str(row["kind"]), self._request.text)
+            condition = self._dialect.condition(column, str(row["kind"]), [self._request.text])
             with rows.timed():
                 plan = context.sql(f"SELECT * FROM t WHERE {condition}").execution_plan()
                 for partition in range(plan.partition_count):

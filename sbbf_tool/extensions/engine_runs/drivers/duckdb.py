@@ -27,7 +27,7 @@ class DuckDBDriver:
         source = self._source(job)
         column = self._dialect.reference(self._request.path)
         ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {column} FROM {source})").fetchall()
-        query = f"SELECT * FROM {source} WHERE {self._dialect.condition(column, str(kind), self._request.text)}"
+        query = f"SELECT * FROM {source} WHERE {self._dialect.condition(column, str(kind), [self._request.text])}"
         rows_of_profile = self._connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}").fetchall()
         counts = counts_of_profile(json.loads(rows_of_profile[0][1]))
         with rows.timed():

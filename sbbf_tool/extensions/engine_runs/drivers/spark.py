@@ -51,7 +51,7 @@ class SparkDriver:
             frame = reader.schema(schema).parquet(*paths)
         column = self._dialect.reference(self._request.path)
         kind = frame.selectExpr(column).schema[0].dataType.simpleString()
-        matching = frame.where(self._dialect.condition(column, kind, self._request.text))
+        matching = frame.where(self._dialect.condition(column, kind, [self._request.text]))
         before = self._bytes_read()
         with rows.timed():
             for row in matching.toLocalIterator():
