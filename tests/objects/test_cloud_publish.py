@@ -15,7 +15,7 @@ import sbbf_tool
 from objects import azure_server, google_server
 from objects.large_files import ABSENT, PRESENT, large, small
 from sbbf_tool.cli import run
-from sbbf_tool.errors import ChangedError, RefusedError, WriteError
+from sbbf_tool.errors import ChangedError, RefusedError, UncertainWriteError, WriteError
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
@@ -144,6 +144,23 @@ def test_a_write_with_a_lost_response_is_recognised(cloud):
         assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
         cloud.proxy.forget()
         assert (sbbf_tool.verify(url).is_sound, cloud.rest("x.parquet")) == (True, [])
+
+
+def test_a_write_whose_outcome_is_unknown_is_uncertain(cloud):
+    """The response is lost, and from then on nothing can be asked."""
+    for step, data in cloud.steps[:2]:
+        url, lost = cloud.put("x.parquet", data), []
+
+        def lose(exchange, step=step, lost=lost):
+            if cloud.operation(exchange) == step:
+                lost.append(exchange)
+            return None if not lost else "lose answer" if lost[-1] is exchange else "cut"
+
+        cloud.proxy.fault = lose
+        with pytest.raises(UncertainWriteError, match="it is unknown whether the object was written"):
+            sbbf_tool.add_filters(url, ["id"], in_place=True)
+        cloud.proxy.forget()
+        assert cloud.get("x.parquet")[: len(data)] == data
 
 
 @pytest.mark.heavy
