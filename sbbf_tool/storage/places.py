@@ -244,15 +244,20 @@ class TableFinder:
     def spark_sink(self, name: str) -> str | None:
         """Return the folder above a file into which a streaming query of Spark writes, and logs the sizes; None if there is none."""
         folder = os.path.dirname(name if is_url(name) else os.path.abspath(name))
+        # Files of one folder wait for the first of them.
+        with holding(self._locks[hash(folder) % _LOCKS]):
+            return self._sink_from(folder)
+
+    def _sink_from(self, folder: str) -> str | None:
         if folder not in self._sinks:
-            if is_url(name):
+            if is_url(folder):
                 from sbbf_tool.storage.objects import listing as object_listing
 
                 is_sink = object_listing.has_any(f"{folder}/_spark_metadata/")
             else:
                 is_sink = os.path.isdir(os.path.join(folder, "_spark_metadata"))
-            is_root = folder.endswith(":/") or "/" not in folder.partition("://")[2].rstrip("/") if is_url(name) else folder in ("/", "")
-            self._sinks[folder] = folder if is_sink else None if is_root else self.spark_sink(folder)
+            is_root = folder.endswith(":/") or "/" not in folder.partition("://")[2].rstrip("/") if is_url(folder) else folder in ("/", "")
+            self._sinks[folder] = folder if is_sink else None if is_root else self._sink_from(os.path.dirname(folder))
         return self._sinks[folder]
 
 

@@ -39,7 +39,7 @@ def test_a_small_object_takes_four_requests(moto_bucket):
     disable_access_lists(moto_bucket)
     put_lake(moto_bucket)
     counts = count_requests(moto_bucket)
-    del counts["ListObjectsV2"]
+    assert counts.pop("ListObjectsV2") <= 16  # whatever the number of objects is
     # The last two once per bucket and prefix.
     assert counts == {
         "GetObject": 2 * OBJECTS,

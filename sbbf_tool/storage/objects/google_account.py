@@ -24,7 +24,6 @@ from sbbf_tool.storage.objects.store import DeniedError
 # Otherwise the library requests the bucket, to describe it in traces, whether it writes them or not.
 os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
 
-_ENDPOINT = "https://storage.googleapis.com"
 _SCOPES = ["https://www.googleapis.com/auth/devstorage.full_control"]
 
 
@@ -35,7 +34,7 @@ def open_bucket(name: str) -> Bucket:
         credentials = _credentials(account)
     except Exception as error:  # google-auth's own errors, and those of each kind of credential
         raise DeniedError(f"no usable credentials ({type(error).__name__})", hint=GOOGLE_HINT) from None
-    endpoint = str(account.get("gcs_base_url") or _ENDPOINT).rstrip("/")
+    endpoint = str(account.get("gcs_base_url") or "https://storage.googleapis.com").rstrip("/")
     session = limited_session(AuthorizedSession(credentials))
     client = Client(None, credentials, session, client_options={"api_endpoint": endpoint})
     return client.bucket(name, user_project=os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT"))
