@@ -65,7 +65,7 @@ def may_contain(path: str | None, column: str | None, value: object) -> bool | N
     """Return whether a file may contain a value: False only if its filters exclude the value from every row group.
 
     True also where that cannot be said, so that no row is lost: a file cannot be read or does not have the column, whose name may be
-    misspelt, or the value is of another type, which Spark might convert. None without a path or a column.
+    misspelt, or Spark might convert the value to one that is not equal to it. None without a path or a column.
     """
     if path is None or column is None:
         return None
