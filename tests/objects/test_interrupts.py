@@ -1,4 +1,4 @@
-"""Interrupts of runs over objects whose requests hang: a command ends within two seconds, and leaves nothing half-written."""
+"""Runs over objects whose requests hang or fail: an interrupt ends them within two seconds, and an outage of a minute costs no object."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ import time
 import pytest
 
 from objects.large_files import small
+from sbbf_tool.cli import run
+from sbbf_tool.storage.objects import cloud
+from sbbf_tool.storage.objects.retries import Budget
+from support.buckets import forget_clients
 
 pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=1)]
 
@@ -55,3 +59,26 @@ def test_a_run_ends_while_its_requests_hang(request, service, method, number, ex
     assert "Traceback" not in error
     assert seconds < SECONDS
     assert all(bucket.get(f"lake/{n:02}.parquet").startswith(small()) for n in range(OBJECTS))
+
+
+@pytest.mark.nightly(minutes=5)
+@pytest.mark.parametrize("service", ["moto_bucket", "container", "google_bucket"])
+def test_a_minute_without_service_costs_no_object(request, service, monkeypatch):
+    bucket = request.getfixturevalue(service)
+    for n in range(OBJECTS):
+        bucket.put(f"lake/{n:02}.parquet", small())
+    monkeypatch.setattr(cloud, "BUDGET", Budget())
+    monkeypatch.delenv("AWS_MAX_ATTEMPTS", raising=False)
+    forget_clients()
+    end, failures = time.monotonic() + 60, []
+
+    def fail(exchange):
+        if time.monotonic() > end:
+            return None
+        failures.append(exchange)
+        return 503
+
+    bucket.proxy.fault = fail
+    assert run(["add-filter", bucket.url("lake/"), "-c", "id", "--in-place"]) == 0
+    assert failures
+    assert all(len(bucket.get(f"lake/{n:02}.parquet")) > len(small()) for n in range(OBJECTS))
