@@ -25,7 +25,6 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 from sbbf_tool.running.table import Change
 from sbbf_tool.storage.globs import matches_any
-from sbbf_tool.storage.places import is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.running.declared_files import DeclaredFiles
@@ -82,9 +81,7 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
     view.commits = run.commits
     if run.commits is None:
-        has_where = any(declaration.where is not None for part in parts for declaration in part.declarations)
-        globs = [path if is_url(path) else os.path.relpath(os.path.join(folder, path)) for path, folder in paths]
-        view.undo = files.undo(view.not_undone, () if has_where else globs)
+        view.undo = files.undo(view.not_undone)
     names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
     return report_files(run, work[parts[0]], view, names)
 

@@ -104,14 +104,14 @@ class ChangedFiles(Files):
             on_cluster=self.spark is not None,
         )
 
-    def undo(self, reason: str, paths: Sequence[str] = ()) -> Undo | None:
-        """Return how to undo what is done in place; `reason` is why some changes have no undo, `paths` mean the files without PATHs."""
+    def undo(self, reason: str) -> Undo | None:
+        """Return how to undo what is done in place; `reason` is why some changes have no undo."""
         if not self.in_place or self.dry_run:
             return None
         options = list(_ALLOW_TABLE_FILES) if TABLE_FILES in self.allow else []
         options += [] if self.files_from is None else ["--files-from", self.files_from]
         options += [] if self.where is None else ["--where", self.where]
-        return Undo(self.arguments or paths, options, reason, self.keys_path)
+        return Undo(self.arguments, options, reason, self.keys_path)
 
     def report(
         self,

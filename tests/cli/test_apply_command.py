@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -108,6 +109,16 @@ def test_declared_paths_without_files(lake: Path, capsys):
     assert (code, rows[-1]["done"]) == (0, 6)
     assert error.splitlines() == ["sbbf: no file matches the declared path 'evnts/**'", "sbbf: no file matches the declared path 'empty'"]
     assert call(capsys, "apply", "events", "nothere")[::2] == (3, "sbbf: nothere: no such file\n")
+
+
+@each("paths", ['["events/**", "nothere/**"]', '"*"'])
+def test_the_undo_names_the_files_that_were_changed(lake: Path, capsys, paths: str):
+    (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = {paths}\ncolumns = 'id'\n")
+    before = listing(lake)
+    assert run(["apply", "--in-place"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("undo: sbbf "))
+    assert run(shlex.split(line)[2:]) == 0
+    assert listing(lake) == before
 
 
 def test_a_configuration_that_was_found_does_not_lead_outside_by_a_link(lake: Path, tmp_path_factory, capsys):
