@@ -10,7 +10,7 @@ import pytest
 import sbbf_tool
 from objects.large_files import ABSENT, PRESENT, large, small
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError, WriteError
 from support.tables import each
 
 
@@ -227,6 +227,25 @@ def test_a_write_with_a_lost_response_is_recognised(moto_bucket, data):
     moto_bucket.proxy.fault = lose
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert sbbf_tool.verify(url).is_sound
+
+
+def test_an_object_whose_tag_is_no_hash_of_its_bytes_is_uncertain(moto_bucket):
+    """As with SSE-KMS: the response is lost, and the tag of the object is not that of the bytes that were sent."""
+    url = moto_bucket.put("x.parquet", small())
+    sizes: list[int] = []
+
+    def lose(exchange):
+        if exchange.operation == "PutObject" and not sizes:
+            sizes.append(exchange.uploaded)
+            return "lose answer"
+        if exchange.operation == "HeadObject" and len(sizes) == 1:
+            sizes.append(0)
+            moto_bucket.put("x.parquet", b"x" * sizes[0])
+        return None
+
+    moto_bucket.proxy.fault = lose
+    with pytest.raises(UncertainWriteError, match="ETag"):
+        sbbf_tool.add_filters(url, ["id"], in_place=True)
 
 
 def test_a_replacement_without_readable_tags_is_refused(moto_bucket):

@@ -239,8 +239,13 @@ class _S3Upload:
         self._request(lambda: write({}))
 
     def _is_stored(self, tag: str | None) -> bool:
+        """Return whether the planned object is stored. Raises UnreadableError if its ETag may be no hash of its bytes, as with SSE-KMS."""
         now = self.store.version(self._place["Key"])
-        return now is not None and tag is not None and _strip_quotes(now.tag or "") == tag and now.size == self.planned_source.size
+        if now is None or now.size != self.planned_source.size or (self.in_place and self.old is not None and now == self.old.version):
+            return False
+        if tag is None or _strip_quotes(now.tag or "") != tag:
+            raise UnreadableError("an object of the planned size is stored, but its ETag does not say whether it is this one")
+        return True
 
     def _request(self, request: Callable[[], Answer]) -> Answer:
         """Return the store's answer; convert its errors to this package's errors for writing."""
