@@ -36,7 +36,7 @@ BUDGETS = {
     "bloom": 1_160,
     "parquet": 4_140,
     "encryption": 820,
-    "storage": 5_345,
+    "storage": 5_350,
     "reports": 910,
     "file": 3_070,
     "query_engines": 525,
