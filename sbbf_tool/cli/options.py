@@ -158,5 +158,5 @@ engines_option = click.option(
     multiple=True,
     metavar="NAMES",
     callback=lambda ctx, option, texts: split_names(texts),
-    help="The query engines that read the files. Names or releases such as duckdb-1.4, separated by commas.  [default: all]",
+    help="The query engines that read the files. Names or releases such as duckdb-1.4, separated by commas, or all.  [default: all]",
 )

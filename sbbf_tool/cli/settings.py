@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from sbbf_tool.cli.config import Config, Level, ensure_among, find_config, read_config
+from sbbf_tool.cli.config import ENGINES, Config, Level, ensure_among, find_config, read_config
 from sbbf_tool.cli.options import changes_files, name_of, settable_options
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.errors import UsageError
@@ -77,11 +77,13 @@ def list_sources(ctx: click.Context, *, is_named_too: bool) -> list[str]:
 def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
     """Raise UsageError if a value of a configuration file has another type than the option takes."""
     description, types = _kind_of(option)
+    description += " with at least one name, such as all" if key == ENGINES else ""
     fits = isinstance(value, types) and isinstance(value, bool) == (bool in types)
     if isinstance(value, list):
         fits = fits and all(isinstance(item, str) for item in value)
     elif isinstance(value, str) and float in types:
         fits = parse_ratio(value) is not None
+    fits = fits and (key, value) != (ENGINES, [])
     if not fits:
         text = str(value).lower() if isinstance(value, bool) else repr(value)
         raise UsageError(f"{key} must be {description}, not {text}", file=config.path, place=config.place)

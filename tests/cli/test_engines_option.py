@@ -74,3 +74,15 @@ def test_other_names_are_refused(capfd, command, names, message):
     text = output_of(capfd, command, "a.parquet", *rest, "--engines", names)
     assert text.startswith("2\n")
     assert message in text
+
+
+def test_all_is_every_engine_and_overrides_the_file(capfd):
+    rest = ["explain", "a.parquet", "id", "5"]
+    everything = output_of(capfd, *rest)
+    Path("sbbf.toml").write_text('engines = ["duckdb"]\n')
+    assert output_of(capfd, *rest) != everything
+    assert output_of(capfd, *rest, "--engines", "all") == everything
+    Path("sbbf.toml").write_text('engines = ["all"]\n')
+    assert output_of(capfd, *rest) == everything
+    Path("sbbf.toml").write_text("engines = []\n")
+    assert "engines must be a list of strings with at least one name, such as all, not []" in output_of(capfd, *rest)
