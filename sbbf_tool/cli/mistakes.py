@@ -73,6 +73,8 @@ def _describe_unknown_option(error: click.NoSuchOption) -> str:
     if setting is not None:
         key = name.lstrip("-")
         return f"{key} is a setting, not an option: set the variable {setting.envvar}, or {key} in sbbf.toml"
-    near = " or ".join(sorted(error.possibilities or ()))
-    hint = next((hint for names, hint in _GONE.items() if name in names.split()), f"did you mean {near}?" if near else "")
+    possibilities = sorted(error.possibilities or ())
+    is_plural = f"{name}s" in possibilities  # --engine has gone from `sbbf engines` alone
+    near = f"did you mean {' or '.join([f'{name}s'] if is_plural else possibilities)}?" if possibilities else ""
+    hint = near if is_plural else next((hint for names, hint in _GONE.items() if name in names.split()), near)
     return f"unknown option {name!r}{f'; {hint}' if hint else ''}"

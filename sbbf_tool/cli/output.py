@@ -16,6 +16,7 @@ from typing import Any, TextIO, cast
 
 import click
 
+from sbbf_tool.cli.spelling import name_options
 from sbbf_tool.cli.tables import Plain
 from sbbf_tool.cli.terminal import is_terminal, terminal
 from sbbf_tool.display import escape, redact_text, to_json
@@ -166,7 +167,8 @@ def limit_complaints(most: int | None) -> Iterator[None]:
 
 
 def complain(line: str, *, kind: str = "error") -> None:
-    """Print one line on standard error, escaped, and without the passwords and signatures in URLs; a terminal gets it wrapped at words.
+    """Print one line on standard error, escaped, with the options of its hints, and without the passwords and signatures in URLs; a
+    terminal gets it wrapped at words.
 
     Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
     """
@@ -175,7 +177,7 @@ def complain(line: str, *, kind: str = "error") -> None:
         counts[kind] += 1
         if counts[kind] > most:
             return
-    for part in writer_for(sys.stderr).wrap(escape(redact_text(line)), is_error=kind == "error"):
+    for part in writer_for(sys.stderr).wrap(escape(redact_text(name_options(line))), is_error=kind == "error"):
         print(part, file=sys.stderr, flush=True)
 
 

@@ -1,7 +1,8 @@
-"""Fixes as commands. No other package knows an option."""
+"""Fixes as commands, and hints with their options. No other package knows an option."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from sbbf_tool.display import quote_word
@@ -17,6 +18,21 @@ _COMMANDS = {
     "repair": ("repair",),
 }
 """The command of a function, if it is not the function's name."""
+_HINTS = {
+    "name another file": "-o",
+    "change the file in place": "--in-place",
+    "change it in place": "--in-place",
+    "force that they are written": "--allow weak-filters",
+    "allow changes to files of tables": "--allow table-files",
+    "add a filter of that size in place of the old one": "add-filter --rebuild all",
+}
+"""The options by which the command line follows a hint, whose words name none."""
+
+
+def name_options(message: str) -> str:
+    """Write the options behind the hints of a message."""
+    start, separator, hint = message.partition("; ")
+    return start + separator + re.sub("|".join(_HINTS), lambda match: f"{match[0]} ({_HINTS[match[0]]})", hint)
 
 
 def command_of(fix: Fix) -> tuple[str, ...]:

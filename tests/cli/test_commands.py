@@ -71,8 +71,8 @@ class TestAddAndRemove:
     @each(
         "options, code, message",
         [
-            (["-c", "user_id"], 2, "name another file, or change the file in place"),
-            (["-c", "user_id", "--in-place", "-o", "x"], 2, "two targets are given for the result; either name another file"),
+            (["-c", "user_id"], 2, "name another file (-o), or change the file in place (--in-place)"),
+            (["-c", "user_id", "--in-place", "-o", "x"], 2, "two targets are given for the result; either name another file (-o)"),
             (["-c", "usr_id", "--in-place"], 2, "did you mean user_id?"),
             (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
             (["-c", "user_id", "--fpp", "150 %", "--in-place"], 2, "1.5"),

@@ -122,7 +122,7 @@ def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
         (["explain", "--files-from", "list", "id", "1"], "name the column with -c COLUMN"),
         (["probe", "-c", "id", "--value", "1"], "no file was given"),
         (["add-filter", "-c", "id", "--files-from", "list", "-o", "out.parquet"], "--output names one file"),
-        (["add-filter", "-c", "id", "--files-from", "list"], "name another file, or change the file in place"),
+        (["add-filter", "-c", "id", "--files-from", "list"], "name another file (-o), or change the file in place (--in-place)"),
     ],
 )
 def test_wrong_requests(folder, capfd, arguments, message):

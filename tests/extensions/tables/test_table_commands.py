@@ -86,7 +86,10 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
     file = next(iter(table.rglob("*.parquet")))
     code, _, err = call(capsys, "add-filter", file, "-c", "id", "--in-place")
     assert code == 4
-    assert f"name the table itself, {table}, to change its files in one commit, or allow changes to files of tables" in err
+    assert (
+        f"name the table itself, {table}, to change its files in one commit, or allow changes to files of tables (--allow table-files)"
+        in err
+    )
     assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow", "table-files")[0] == 0
     code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--allow", "table-files")
     assert (code, "committed" in out, deltalake.DeltaTable(table).version()) == (0, False, 2)
