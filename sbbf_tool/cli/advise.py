@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from sbbf_tool.cli.values import read_queries
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named
 from sbbf_tool.numbers import format_count, format_number, format_percent
+from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice
@@ -165,11 +167,16 @@ def _total(page: Page, report: AdviceReport) -> Iterator[str]:
 
 def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
     """Yield the reason for the advice on each column, and its cautions; columns with the same reason share a line."""
+    types = Counter(column.column for column in report.columns)
+
+    def label(column: ColumnAdvice) -> str:
+        return f"{column.column} ({column.type})" if types[column.column] > 1 else column.column
+
     columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     sources = dict.fromkeys(f" [distinct values: {column.ndv_source}]" for column in report.columns if column.ndv_source)
     for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
         source = f" [distinct values: {column.ndv_source}]" if column.ndv_source and len(sources) > 1 else ""
-        columns.setdefault((f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []).append(column.column)
+        columns.setdefault((f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []).append(label(column))
     for (reason, cautions), names in columns.items():
         joined_names = page.join_names(names)
         yield f"{joined_names}: {reason}"
@@ -177,6 +184,10 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
             yield f"note: {'columns' if len(names) > 1 else 'column'} {joined_names}: {caution}"
     if len(sources) == 1:
         yield next(iter(sources))[2:-1]
+    kept = {column.column for column in report.columns if column.verdict == "keep"}
+    weak = {each.column for each in report.filter_sizes if each.sizes[0].worst_fpp > FPP_TOLERANCE * report.fpp} & kept
+    if weak:
+        yield f"weaker than the target: filters of {page.join_names(sorted(weak))}; add-filter --rebuild weak rebuilds them"
     if any(column.verdict == "left out" for column in report.columns):
         yield "--all includes the columns that are left out"
 

@@ -6,6 +6,8 @@ import json
 import shlex
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import UsageError, advise, inspect
@@ -66,3 +68,23 @@ def test_queries_are_read_from_a_file(events, tmp_path, capfd):
     assert [query["query"] for query in document["queries"]] == ["session = '7x'", "user_id IN (500, 501) AND country = 'SE'"]
     verdicts = {column["column"]: column["verdict"] for column in document["columns"]}
     assert (verdicts["session"], verdicts["amount"]) == ("add", "no gain")
+
+
+def test_kept_filters_that_are_weaker_than_the_target_are_named(events, capfd):
+    assert run(["add-filter", str(events), "-c", "user_id", "--fpp", "0.3", "--in-place"]) == 0
+    line = "weaker than the target: filters of user_id; add-filter --rebuild weak rebuilds them"
+    for rebuild, is_named in (([], True), (["--rebuild", "weak"], False)):
+        assert run(["add-filter", str(events), "-c", "user_id", "--in-place", *rebuild]) == 0
+        capfd.readouterr()
+        assert run(["advise", str(events)]) == 0
+        assert (line in capfd.readouterr().out.splitlines()) is is_named
+
+
+def test_a_name_of_several_columns_has_its_type(tmp_path, capfd):
+    for number, kind in enumerate((pa.int32(), pa.int64())):
+        pq.write_table(pa.table({"id": pa.array(range(1000), kind), "b": range(1000)}), tmp_path / f"{number}.parquet")
+    assert run(["advise", str(tmp_path)]) == 0
+    out = capfd.readouterr().out
+    assert "id (INT32)" in out
+    assert "id (INT64)" in out
+    assert "b (INT64)" not in out
