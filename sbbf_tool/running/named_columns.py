@@ -77,7 +77,10 @@ class NamedColumns:
             parts = [f"{type_name} in {format_count(files, 'file')}" for type_name, files in types.most_common()]
             missing = [f"missing in {format_count(reasons.total(), 'file')}"] if reasons else []
             yield f"column {name}: {', '.join([*parts, *missing])}"
-            yield from (f"{format_count(files, 'file')}: {reason}" for reason, files in reasons.most_common(3) if "did you mean" in reason)
+            if not types:
+                yield from (
+                    f"{format_count(files, 'file')}: {reason}" for reason, files in reasons.most_common(3) if "did you mean" in reason
+                )
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the counts for the summary document."""
