@@ -174,7 +174,9 @@ def _run(args: list[str]) -> int:
         message = f"{describe_mistake(error)}{_sources(context)} (see {where} --help)"
         return _fail(error, message, UsageError.exit_code)
     except SbbfError as error:
-        sources = _sources(context, is_named_too=error.file is None) if isinstance(error, UsageError) else ""
+        # Of what a configuration file lacks, the hint names the file.
+        is_of_settings = isinstance(error, UsageError) and "sbbf.toml" not in (error.hint or "")
+        sources = _sources(context, is_named_too=error.file is None) if is_of_settings else ""
         return _fail(error, str(error) + sources, error.exit_code)
     except FileNotFoundError as error:
         from sbbf_tool.storage.places import ensure_working_folder
