@@ -72,11 +72,11 @@ def command(
     `sbbf probe PATH COLUMN VALUE...` takes one PATH. `sbbf probe PATH... -c COLUMN` takes many, and reads values from --value and
     --values-file. `sbbf probe PATH CONDITION` looks for rows that satisfy all parts of a condition; the values are those of its first
     column. The column '*' stands for every one that can hold a value. Statistics are min, max and null counts. The column's type determines
-    how values are written: 42, 0x00ff, text. The argument `-` as VALUE reads values from standard input, one per line, and skips empty
-    lines; after `--`, and with --value, `-` is a value. Exit code 0: some row group may hold one of the values; 1: all values are certainly
-    absent from all files. For several files, the command lists those that may hold a value; for more than 1,000 values in one file, the
-    values that it may hold. The format names prints only the names of such files, names0 ends them with NUL bytes. With --verbose, bytes,
-    files and requests are counted.
+    how values are written: 42, text, or for BYTE_ARRAY the bytes in hexadecimal after 0x: 0x00ff. The argument `-` as VALUE reads values
+    from standard input, one per line, and skips empty lines; after `--`, and with --value, `-` is a value. Exit code 0: some row group may
+    hold one of the values; 1: all values are certainly absent from all files. For several files, the command lists those that may hold a
+    value; for more than 1,000 values in one file, the values that it may hold. The format names prints only the names of such files, names0
+    ends them with NUL bytes. With --verbose, bytes, files and requests are counted.
 
     With --confirm, the answers are certain, or say why reading does not show them. Rows that a table has deleted are absent then, unless
     --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null
