@@ -40,8 +40,7 @@ def engines_of(names: tuple[str, ...]) -> tuple[EngineReport, ...]:
 
 def as_engines(names: str | Iterable[str]) -> tuple[str, ...]:
     """Return the names of engines as a tuple; none for `all`. Raises UsageError for an unknown name; without names, reads no table."""
-    engine_names = as_names(names, "engine")
-    if not engine_names or engine_names == ("all",):
+    if (engine_names := as_names(names, "engine")) in ((), ("all",)):
         return ()
     engines_of(engine_names)
     return engine_names

@@ -74,9 +74,8 @@ class NamedColumns:
             types, reasons = self._types[name], self._missing[name]
             if len(types) + bool(reasons) <= (0 if self._uncounted and not types else 1):
                 continue
-            parts = [f"{type_name} in {format_count(files, 'file')}" for type_name, files in types.most_common()]
-            missing = [f"missing in {format_count(reasons.total(), 'file')}"] if reasons else []
-            yield f"column {name}: {', '.join([*parts, *missing])}"
+            counts = (*types.most_common(), ("missing", reasons.total()))
+            yield f"column {name}: " + ", ".join(f"{kind} in {format_count(files, 'file')}" for kind, files in counts if files)
             if not types:
                 yield from (
                     f"{format_count(files, 'file')}: {reason}" for reason, files in reasons.most_common(3) if "did you mean" in reason
