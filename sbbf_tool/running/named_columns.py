@@ -76,10 +76,8 @@ class NamedColumns:
                 continue
             counts = (*types.most_common(), ("missing", reasons.total()))
             yield f"column {name}: " + ", ".join(f"{kind} in {format_count(files, 'file')}" for kind, files in counts if files)
-            if not types:
-                yield from (
-                    f"{format_count(files, 'file')}: {reason}" for reason, files in reasons.most_common(3) if "did you mean" in reason
-                )
+            near = reasons.most_common(0 if types else 3)
+            yield from (f"{format_count(files, 'file')}: {reason}" for reason, files in near if "did you mean" in reason)
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the counts for the summary document."""
