@@ -114,7 +114,7 @@ class _ApplyView(View["ApplyReport"]):
         self._seconds += report.estimated_seconds
         self.total.update(filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes)
         self.total.update(column_chunks_without_values=report.without_values)
-        self.total.update(bytes_added=report.new_bytes - report.old_bytes, files_not_as_declared=not report.holds)
+        self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes, files_not_as_declared=not report.holds)
         return int(not report.holds)
 
     def answer(self, codes: set[int]) -> int:
@@ -147,8 +147,10 @@ class _ApplyView(View["ApplyReport"]):
         elif self._seconds and not self.total["estimated_bytes"]:
             page.say(f"{files}; --in-place removes {format_count(self.total['undeclared'], 'filter')}")
         elif self._seconds:
-            cost = f"at most {page.bytes(self.total['estimated_bytes'])} of filters from {page.bytes(self.total['data_bytes'])} of data"
-            page.say(f"{files}; --in-place builds {cost}, in {_format_seconds(self._seconds / self._workers)}")
+            cost = (
+                f"at most {page.bytes(self.total['bytes_added'])}, filters and footers, from {page.bytes(self.total['data_bytes'])} of data"
+            )
+            page.say(f"{files}; --in-place adds {cost}, in {_format_seconds(self._seconds / self._workers)}")
         else:
             page.say(files)
 

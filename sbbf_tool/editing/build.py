@@ -272,9 +272,13 @@ _MOST_BESIDES = 128
 
 
 def most_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
-    """Return the maximum number of bytes that filters of these chunks and a new footer add: every value counts as distinct."""
-    footer = file.source.size - file.footer.start + len(sizes) * _MOST_BESIDES if sizes else 0
-    return footer + sum(target.bytes_for(file.footer.chunk_meta(*key).most_values, _forms(file, key)) for key, target in sizes.items())
+    """Return the maximum number of bytes that filters of these chunks and a new footer add."""
+    return (file.source.size - file.footer.start if sizes else 0) + sum(most_filter_bytes(file, *each) for each in sizes.items())
+
+
+def most_filter_bytes(file: ParquetFile, key: ChunkKey, target: Sizing) -> int:
+    """Return the maximum number of bytes that the filter of a chunk takes, in itself and in the footer: every value counts as distinct."""
+    return _MOST_BESIDES + target.bytes_for(file.footer.chunk_meta(*key).most_values, _forms(file, key))
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:

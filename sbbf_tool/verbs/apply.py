@@ -16,7 +16,16 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from sbbf_tool.editing.build import HashMemory, SpooledFilter, build_filter, chunk_bytes, ensure_buildable, report_of
+from sbbf_tool.editing.build import (
+    HashMemory,
+    SpooledFilter,
+    build_filter,
+    chunk_bytes,
+    ensure_buildable,
+    most_bytes,
+    most_filter_bytes,
+    report_of,
+)
 from sbbf_tool.editing.choice import judge_filters
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
@@ -130,6 +139,8 @@ class ApplyReport(ChangeReport):
     warnings: tuple[str, ...] = ()
     without_values: int = 0
     """Column chunks that need no filter, because the footer shows no value in them."""
+    planned_bytes: int = 0
+    """In a dry run: bytes that the change adds, at most."""
 
     @property
     def only_removes(self) -> bool:
@@ -249,6 +260,7 @@ class Apply(ChangingVerb[ApplyReport]):
                 filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
                 removals=tuple(RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)) if builds else (),
                 without_values=requests.without_values,
+                planned_bytes=0 if builds else most_bytes(file, {key: requests.sizes[key] for key in to_build}),
             ),
             lambda fresh: change.ensure_matches_plan(patch, fresh, drop),
         )
@@ -347,7 +359,7 @@ def _describe_columns(
             bytes=sum(lengths.values()),
             bytes_to_replace=sum(length for key, length in lengths.items() if key in to_replace),
             estimated_bytes=sum(
-                requests.sizes[key].bytes_for(file.footer.chunk_meta(*key).most_values)
+                most_filter_bytes(file, key, requests.sizes[key])
                 for key, judgment in own.items()
                 if key not in needless and judgment.outcome != SATISFIED
             ),

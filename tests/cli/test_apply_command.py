@@ -59,6 +59,13 @@ def test_the_state_is_shown_made_so_and_then_holds(lake: Path, capsys):
     assert not places(lake / "other" / "part-00000.parquet")
 
 
+def test_a_dry_run_adds_at_least_what_the_run_adds(lake: Path, capsys):
+    planned = call(capsys, "apply")[1][-1]["totals"]
+    done = call(capsys, "apply", "--in-place")[1][-1]["totals"]
+    assert 0 < done["bytes_added"] <= planned["bytes_added"] <= done["bytes_added"] + 12 * 128
+    assert planned["estimated_bytes"] < planned["bytes_added"]
+
+
 def test_the_table_shows_what_was_done(lake: Path, capsys):
     nulls = pa.table({"id": pa.array([1, None], pa.int64()), "name": ["a", None], "tags": pa.array([["x"], None])})
     path = next((lake / "events").rglob("*.parquet")).with_name("nulls.parquet")
