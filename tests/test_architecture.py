@@ -42,7 +42,7 @@ BUDGETS = {
     "query_engines": 525,
     "rules": 1_755,
     "writers": 475,
-    "advice": 800,
+    "advice": 802,
     "editing": 912,
     "verbs": 3_490,
     "running": 1_945,

@@ -39,6 +39,7 @@ class ChunkSurvey(NamedTuple):
     dictionary: int | None
     """Entries of a dictionary that holds all values, at most one per value; -1 if the dictionary does not state its length."""
     bounds: Bounds | None
+    has_filter: bool = False
     value_bytes: int = 0
     """Uncompressed bytes of the pages, unless a dictionary has each value only once."""
 
@@ -72,6 +73,7 @@ class ColumnSurvey:
 class FileSurvey:
     file: str
     bytes: int
+    footer_bytes: int
     row_groups: int
     columns: tuple[ColumnSurvey, ...]
     queries: tuple[QueryCounts, ...]
@@ -87,6 +89,7 @@ def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
     return FileSurvey(
         file=file.name,
         bytes=file.source.size,
+        footer_bytes=file.source.size - file.footer.start,
         row_groups=file.footer.num_row_groups,
         columns=tuple(_survey_column(file, column, group_bytes, geometries) for column in file.footer.columns),
         queries=tuple(count_query(file, query, reuse) for query in queries),
@@ -105,9 +108,9 @@ def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int]
         elif meta.has_only_nulls:
             has_nulls = has_nulls or meta.values != 0
         else:
-            chunks.append(_survey_chunk(file, number, column, meta, group_bytes[number]))
-            if (filter_survey := _survey_filter(file, number, column)) is not None:
-                filters.append(filter_survey)
+            filters += [] if (filter_survey := _survey_filter(file, number, column)) is None else [filter_survey]
+            chunk = _survey_chunk(file, number, column, meta, group_bytes[number])
+            chunks.append(chunk._replace(has_filter=filter_survey is not None))
     is_geometry = len(column.path) == 1 and column.path[0] in geometries
     return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column), has_nulls, is_geometry)
 
@@ -182,10 +185,12 @@ class Totals:
     """Row groups whose dictionary holds all values; `counted_dictionaries` is the number of those whose dictionary states its length."""
     counted_dictionaries: int = 0
     most_in_dictionary: int = 0
-    row_groups_by_ndv: Counter[int] = field(default_factory=Counter)
-    """Row groups by number of distinct values, if a dictionary states it; large numbers are rounded up."""
-    row_groups_by_values: Counter[int] = field(default_factory=Counter)
-    """All other row groups by number of values; large numbers are rounded up."""
+    row_groups_by_ndv: Counter[tuple[int, bool]] = field(default_factory=Counter)
+    """Row groups by number of distinct values, if a dictionary states it (large ones are rounded up), and by whether they have a filter."""
+    row_groups_by_values: Counter[tuple[int, bool]] = field(default_factory=Counter)
+    """All other row groups by number of values, and by the same."""
+    footer_bytes: int = 0
+    """Bytes of the footers of the files in which row groups lack a useful filter."""
     ranges: Reservoir[Bounds] = field(default_factory=lambda: Reservoir(SAMPLED_BOUNDS))
     filters: int = 0
     unreadable_filters: int = 0
@@ -205,9 +210,11 @@ class Totals:
     sample_files: Reservoir[str] = field(default_factory=lambda: Reservoir(SAMPLED_FILES))
     """Random sample of the files that hold values of the column."""
 
-    def add(self, file: str, survey: ColumnSurvey) -> None:
+    def add(self, file: str, survey: ColumnSurvey, footer_bytes: int) -> None:
         if survey.chunks:
             self.sample_files.offer(file)
+        useful = [each for each in survey.filters if each.fpp is not None and each.fpp <= sizing.SATURATED_FPP]
+        self.footer_bytes += footer_bytes if len(useful) < len(survey.chunks) else 0
         self.obstacle = self.obstacle or survey.obstacle
         self.has_nulls = self.has_nulls or survey.has_nulls
         self.is_geometry = self.is_geometry or survey.is_geometry
@@ -223,9 +230,9 @@ class Totals:
             if chunk.dictionary is not None and chunk.dictionary >= 0:
                 self.counted_dictionaries += 1
                 self.most_in_dictionary = max(self.most_in_dictionary, chunk.dictionary)
-                self.row_groups_by_ndv[_round_up(chunk.dictionary)] += 1
+                self.row_groups_by_ndv[_round_up(chunk.dictionary), chunk.has_filter] += 1
             else:
-                self.row_groups_by_values[_round_up(chunk.values)] += 1
+                self.row_groups_by_values[_round_up(chunk.values), chunk.has_filter] += 1
             if chunk.bounds is not None:
                 self.ranges.offer(chunk.bounds)
         for stored in survey.filters:
@@ -272,15 +279,17 @@ class Totals:
         shares = [share for pair in pairs for first, second in (pair, pair[::-1]) if (share := containment(first, second)) is not None]
         return sum(shares) / len(shares) if shares else None
 
-    def estimate_cost(self, fpp: float) -> tuple[int, int] | None:
-        """Estimate the bytes of the largest bitset, and of all filters with their headers; None if the NDV is unknown."""
+    def estimate_cost(self, fpp: float) -> tuple[int, int, int] | None:
+        """Estimate the bytes of the largest bitset, of all filters with their headers, and of missing ones; None if the NDV is unknown."""
         ndv, share = self.ndv, self.distinct_share or 0.0
         if ndv is None:
             return None
-        estimates = [(float(number), count) for number, count in self.row_groups_by_ndv.items()]
-        estimates += [(number * share, count) for number, count in self.row_groups_by_values.items()]
-        total = sum(count * (_HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp)) for number, count in estimates)
-        return sizing.bytes_for(max(1.0, ndv), fpp), total
+        estimates = [(float(number), has_filter, count) for (number, has_filter), count in self.row_groups_by_ndv.items()]
+        estimates += [(number * share, has_filter, count) for (number, has_filter), count in self.row_groups_by_values.items()]
+        sums = [0, 0]
+        for number, has_filter, count in estimates:
+            sums[has_filter] += count * (_HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp))
+        return sizing.bytes_for(max(1.0, ndv), fpp), sum(sums), sums[False]
 
 
 _HEADER_BYTES = 16

@@ -43,7 +43,7 @@ class Surveys:
     def _add(self, path: str, survey: FileSurvey) -> None:
         for column in survey.columns:
             key = column.column.name, column.column.type_name
-            self.totals.setdefault(key, Totals(column.column, Folds(self._fpp))).add(path, column)
+            self.totals.setdefault(key, Totals(column.column, Folds(self._fpp))).add(path, column, survey.footer_bytes)
         for counts, file_counts in zip(self.counts, survey.queries, strict=True):
             counts.add(file_counts, first=not self.files)
         self.files += 1

@@ -156,12 +156,11 @@ def _total(page: Page, report: AdviceReport) -> Iterator[str]:
     """Yield what all advised filters take, and what a lookup reads then in the column that gains the most; nothing without any."""
     added = [column for column in report.columns if column.verdict == "add"]
     for best in sorted(added, key=lambda column: column.skipped_if_absent)[-1:]:
-        num_bytes = sum(column.cost_bytes or 0 for column in added)
         before = best.after_statistics / best.row_groups
         after = before - best.skipped_if_absent / best.row_group_bytes if best.row_group_bytes else before
         yield (
-            f"{page.bytes(num_bytes)} of new filters, +{format_percent(num_bytes / report.bytes)}; a lookup of an absent {best.column} "
-            f"then reads {format_percent(max(0.0, after))} of its row groups instead of {format_percent(before)}"
+            f"{page.bytes(report.added_bytes)} of new filters and footers, +{format_percent(report.added_bytes / report.bytes)}; a lookup "
+            f"of an absent {best.column} then reads {format_percent(max(0.0, after))} of its row groups instead of {format_percent(before)}"
         )
 
 

@@ -140,6 +140,8 @@ class AdviceReport(Tabular):
     """Files whose data was sampled."""
     fix: Fix | None
     """The change that adds the advised filters; None if no filter is advised."""
+    added_bytes: int
+    """Bytes that the change adds, as estimated: the filters that it builds, and new footers."""
     unreadable: tuple[str, ...] = ()
     """Files that could not be read, each with the reason."""
     filter_sizes: tuple[ColumnSizes, ...] = ()
@@ -228,6 +230,7 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             queries=query_advice,
             sampled_files=tuple(map(redact, sample_files)),
             fix=fix,
+            added_bytes=_estimate_added([totals_by_column[key] for key, each in columns.items() if each.verdict == ADD], fpp, fix),
             unreadable=tuple(map(str, summary.unreadable)),
             filter_sizes=tuple(
                 ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
@@ -329,6 +332,13 @@ def build_fix(
         fpp=None if fpp == DEFAULT_FPP else fpp,
         keys=keys,
     )
+
+
+def _estimate_added(advised: list[Totals], fpp: float, fix: Fix | None) -> int:
+    """Estimate the bytes that the change adds to all files."""
+    rebuilds = fix is not None and fix.rebuild is not None
+    costs = [cost[1 if rebuilds else 2] for totals in advised if (cost := totals.estimate_cost(fpp)) is not None]
+    return sum(costs) + max((totals.footer_bytes for totals in advised), default=0)
 
 
 def _build_query_advice(query: Query, counts: QueryCounts, fix: Fix | None, fpp: float) -> QueryAdvice:

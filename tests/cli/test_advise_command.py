@@ -88,3 +88,20 @@ def test_a_name_of_several_columns_has_its_type(tmp_path, capfd):
     assert "id (INT32)" in out
     assert "id (INT64)" in out
     assert "b (INT64)" not in out
+
+
+def test_only_filters_that_are_missing_count_as_new(tmp_path, capfd):
+    """Each file has its own values; only one has filters."""
+    for number in range(2):
+        pq.write_table(
+            pa.table({"id": [f"{value}-{number}" for value in range(9999)]}), tmp_path / f"{number}.parquet", use_dictionary=False
+        )
+    everything = advise(tmp_path).added_bytes
+    assert run(["add-filter", str(tmp_path / "0.parquet"), "-c", "id", "--in-place"]) == 0
+    report = advise(tmp_path)
+    assert report.columns[0].verdict == "add"
+    before = (tmp_path / "1.parquet").stat().st_size
+    assert run(["add-filter", str(tmp_path), "-c", "id", "--in-place"]) == 0
+    added = (tmp_path / "1.parquet").stat().st_size - before
+    assert report.added_bytes == pytest.approx(added, rel=0.01)
+    assert everything == pytest.approx(2 * added, rel=0.01)
