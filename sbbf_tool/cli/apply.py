@@ -21,6 +21,7 @@ from sbbf_tool.cli.policy import declare_filters
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, Heading
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 from sbbf_tool.running.table import Change
@@ -191,7 +192,12 @@ class _DeclaredRun(Files):
         """The commits of all tables, if the command changes tables."""
         for part in self._work:
             if (table := part.selection.table) is not None:
-                change = files.begin_change(table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True)
+                try:
+                    change = files.begin_change(table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True)
+                except RefusedError as error:
+                    if len(work) > 1:
+                        error.hint = "; ".join(filter(None, (error.hint, "no other declared file was changed")))
+                    raise
                 if not files.dry_run:
                     change.show_cost(part.selection, None, None)
                 part.table_change = change

@@ -208,6 +208,24 @@ class TestTables:
         assert (code, rows[-1]["skipped"], rows[-1]["totals"]["commits"]) == (0, 5, [])
         assert deltalake.DeltaTable(table).version() == 3
 
+    def test_each_of_several_tables_is_named(self, table: Path, tmp_path: Path, capsys):
+        shutil.copytree(table, tmp_path / "returns")
+        (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = ["orders", "returns"]\ncolumns = "id"\n')
+        assert run(["add-filter", "orders", "-c", "id", "--in-place"]) == 0
+        capsys.readouterr()
+        (tmp_path / "returns/_delta_log/00000000000000000003.json").write_text(
+            '{"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["unknown"]}}\n'
+        )
+        assert run(["apply", "--in-place"]) == 4
+        error = capsys.readouterr().err.splitlines()[-1]
+        assert "returns: the table requires the writer feature" in error
+        assert error.endswith("; no other declared file was changed")
+        (tmp_path / "returns/_delta_log/00000000000000000003.json").unlink()
+        assert run(["apply", "--in-place"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert "orders: nothing was committed" in lines
+        assert "returns: committed 3 files as version 3; no row changed" in lines
+
     def test_where_selects_partitions_of_the_table(self, table: Path, tmp_path: Path, capsys):
         (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = "orders"\ncolumns = "id"\nwhere = "day = \'d0\'"\n')
         code, rows, _ = call(capsys, "apply", "orders", "--in-place")

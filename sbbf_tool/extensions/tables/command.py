@@ -97,15 +97,16 @@ class CommitLines:
     def show(self, page: Page) -> None:
         """Print the commits and how to undo them."""
         for run in self._runs:
+            name = f"{redact(run.table.name)}: " if len(self._runs) > 1 else ""
             if not run.commits:
-                page.say("no file was committed" if run.sets_properties_alone else "nothing was committed")
+                page.say(f"{name}{'no file was committed' if run.sets_properties_alone else 'nothing was committed'}")
             for name, text in run.changed_properties.items():
                 page.say(f"removed property {name} of the table" if text is None else f"set property {name} = {text} of the table")
             for line in _lines_of(run):
-                page.say(line)
+                page.say(f"{name}{line}")
             if not run.old_bytes:
                 continue
-            page.say(f"{page.bytes(run.old_bytes)} of old files stay {_until(run.table.format)}")
+            page.say(f"{name}{page.bytes(run.old_bytes)} of old files stay {_until(run.table.format)}")
             if (undo := run.commits[0].undo) is not None:
                 page.say(f"undo: {undo}")
             elif self._has_undo:
