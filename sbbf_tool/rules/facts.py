@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from itertools import accumulate
 
-from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
@@ -53,8 +53,8 @@ class Bits:
     """None if every bit is set."""
     empty: bool
     identical_blocks: bool
-    can_shrink: bool = False
-    """Whether the filter has at most the usual FPP at half its size too."""
+    folds: tuple[tuple[int, float], ...]
+    """Bytes and FPP of the filter, and of each size to which it can be folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +285,6 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
     return None
 
 
-def _can_shrink(bloom: BloomFilter) -> bool:
-    return bloom.fpp <= DEFAULT_FPP and bloom.fold_to_fpp(DEFAULT_FPP).num_bytes < bloom.num_bytes
-
-
 def _judge_unmeasured(chunk: ChunkFacts, target: Sizing) -> Judgment:
     """Judge a chunk without a filter, or whose filter was not measured."""
     if chunk.place is None and not chunk.meta.is_locked:
@@ -319,7 +315,8 @@ def _with_bits(
     except AuthenticationError as error:
         return replace(chunk, stored=None, module_defect=error.message)
     ndv = bloom.estimated_ndv
-    bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks, _can_shrink(bloom))
+    folds = tuple((fold.num_bytes, fold.fpp) for fold in bloom.folds())
+    bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks, folds)
     if target is not None:
         chunk = replace(chunk, judgment=_judge(file, chunk, stored, bloom, target))
     try:

@@ -6,8 +6,9 @@ from functools import partial
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.hints import Fix
-from sbbf_tool.rules.facts import ColumnFacts
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts
 from sbbf_tool.rules.rule import Limits
+from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
 
 _LONGEST_HEADER = 19
 
@@ -25,11 +26,16 @@ def rebuild(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 
 def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix | None:
-    """Return the fix that builds a filter in every row group and rebuilds existing filters, or removes those of a BOOLEAN column."""
+    """Return the fix that builds a filter in every row group and rebuilds existing filters, or removes those of a BOOLEAN column; None if
+    no filter meets the limits.
+    """
     if _gets_no_filter(column):
         return remove(column, limits)
-    files, columns, fpp = (column.changeable_name,), (column.name,), target_fpp(column, limits)
-    return Fix("add_filters", files, columns, rebuild=rebuild, fpp=None if fpp == DEFAULT_FPP else fpp, keys=column.keys_path)
+    files, columns, fpp, max_bytes = (column.changeable_name,), (column.name,), target_fpp(column, limits), _most_bytes(column, limits)
+    if max_bytes is not None and not (max_bytes and all(_fits(chunk, max_bytes, worst_fpp(column, limits)) for chunk in column.filters)):
+        return None
+    fpp_if_unusual = None if fpp == DEFAULT_FPP else fpp
+    return Fix("add_filters", files, columns, rebuild=rebuild, fpp=fpp_if_unusual, max_bytes=max_bytes, keys=column.keys_path)
 
 
 complete = partial(add, rebuild=None)
@@ -39,6 +45,27 @@ complete = partial(add, rebuild=None)
 def target_fpp(column: ColumnFacts, limits: Limits) -> float:
     """Return the false-positive rate of a new filter: the usual one, unless a limit or a declaration demands less."""
     return min(DEFAULT_FPP, limits.max_fpp or 1, *(chunk.target.fpp for chunk in column.chunks if chunk.target is not None))
+
+
+def worst_fpp(column: ColumnFacts, limits: Limits) -> float:
+    """Return the highest false-positive rate that a smaller filter may have: that of limits, declarations, and filters worth writing."""
+    declared = (FPP_TOLERANCE * chunk.target.fpp for chunk in column.chunks if chunk.target is not None and column.judge != "existence")
+    return min(sizing.SATURATED_FPP, limits.max_fpp or 1, *declared)
+
+
+def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
+    """Return the largest size with which filters of all row groups keep their share of the data; 0 without one, None without a limit."""
+    if limits.max_bytes_share is None:
+        return None
+    share = limits.max_bytes_share * sum(chunk.chunk_bytes for chunk in column.chunks) / len(column.chunks)
+    most = min(sizing.MAX_BYTES, 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1)
+    return most if most >= sizing.MIN_BYTES else 0
+
+
+def _fits(chunk: ChunkFacts, num_bytes: int, fpp: float) -> bool:
+    """Return whether a new filter of this size has at most this FPP, whichever bits its values set."""
+    ndv = chunk.bits.ndv if chunk.bits is not None and not chunk.bits.identical_blocks else None
+    return FPP_TOLERANCE * sizing.fpp_of(chunk.meta.most_values if ndv is None else max(1.0, ndv), num_bytes) <= fpp
 
 
 def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
@@ -51,13 +78,12 @@ def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
     if len(sizes) != 1:
         return None
     (size,) = sizes
-    fpp = min(size.fpp, limits.max_fpp or 1)
     return Fix(
         "add_filters",
         (column.changeable_name,),
         (column.name,),
         rebuild="weak" if column.filters and column.judge != "existence" else None,
-        fpp=None if fpp == DEFAULT_FPP else fpp,
+        fpp=None if size.fpp == DEFAULT_FPP else size.fpp,
         ndv=size.ndv,
         max_bytes=None if size.max_bytes >= sizing.MAX_BYTES else size.max_bytes,
         keys=column.keys_path,
@@ -92,10 +118,23 @@ def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
 
 
 def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix | None:
-    """Return the fix that shrinks filters to the largest size within their share of the data, or removes them if that size is too small."""
-    share = (limits.max_bytes_share or 0) * min(chunk.chunk_bytes for chunk in column.filters)
-    most = 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1
-    return remove(column, limits) if most < sizing.MIN_BYTES else _resize(column, most)
+    """Return the fix that shrinks filters to the largest size within their share of the data, or removes them if that size is too small;
+    None if a filter would miss another limit.
+    """
+    if not (most := _most_bytes(column, limits)):
+        return remove(column, limits)
+    rates = [_folded_fpp(chunk, most) for chunk in column.filters]
+    if None in rates:
+        return add(column, limits)
+    return _resize(column, most) if all(rate is not None and rate <= worst_fpp(column, limits) for rate in rates) else None
+
+
+def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
+    """Return the FPP of the filter at this size, or at its own if that is smaller; None if no command resizes it so."""
+    if chunk.bits is None or chunk.stored is None or chunk.stored.header.readings:
+        return None
+    folds = chunk.bits.folds
+    return folds[0][1] if folds[0][0] < most else dict(folds).get(most)
 
 
 def _resize(column: ColumnFacts, num_bytes: int) -> Fix:

@@ -10,7 +10,7 @@ from sbbf_tool.reports.findings import ERROR, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.filter_spec import has_no_value
-from sbbf_tool.rules.rule import Limits, Rule
+from sbbf_tool.rules.rule import Limits, MakeFix, Rule
 from sbbf_tool.rules.satisfaction import MISSING, NOT_MEASURED, SATISFIED, TOO_LARGE
 
 GROUP = "policy"
@@ -46,16 +46,26 @@ def _deviating_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         if chunk.bits is not None and limits.max_fpp is not None and chunk.bits.fpp > limits.max_fpp:
-            yield Evidence(chunk.row_group, f"estimated fpp {format_percent(chunk.bits.fpp)}; the limit is {limits.max_fpp * 100:g} %")
+            conflict = _conflict(column, limits, fixes.add)
+            rate = format_percent(chunk.bits.fpp)
+            yield Evidence(chunk.row_group, f"estimated fpp {rate}; the limit is {limits.max_fpp * 100:g} %{conflict}")
 
 
 def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     filters = sum(chunk.stored.length for chunk in column.filters if chunk.stored is not None)
     data = sum(chunk.chunk_bytes for chunk in column.chunks)
     if limits.max_bytes_share is not None and filters > limits.max_bytes_share * data:
-        yield Evidence(
-            None, f"{filters:,} bytes of filters for {data:,} bytes of data" + (f" ({format_percent(filters / data)})" if data else "")
-        )
+        share = f" ({format_percent(filters / data)})" if data else ""
+        conflict = _conflict(column, limits, fixes.shrink_to_share)
+        yield Evidence(None, f"{filters:,} bytes of filters for {data:,} bytes of data{share}{conflict}")
+
+
+def _conflict(column: ColumnFacts, limits: Limits, make_fix: MakeFix) -> str:
+    """Return that no filter meets the limits on FPP and size, if that is why there is no fix."""
+    if limits.max_bytes_share is None or make_fix(column, limits) is not None:
+        return ""
+    share, fpp = limits.max_bytes_share * 100, fixes.worst_fpp(column, limits) * 100
+    return f"; no filter has both at most {share:g} % of the bytes of the data and an fpp of at most {fpp:g} %"
 
 
 def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:

@@ -111,7 +111,8 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     if reads is Reads.DATA:
         from sbbf_tool.file.membership import verify_filter as verify
 
-    columns, sizes = file.footer.columns, requests.sizes
+    columns, most = file.footer.columns, policy.limits.max_fpp or 1
+    sizes = {key: replace(size, fpp=min(size.fpp, most)) for key, size in requests.sizes.items()}
     facts = gather(file, columns, reads, verify, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
     facts = tuple(
         replace(column, judge=requests.judges.get(index, "existence"), is_required=index in requests.required)
