@@ -82,7 +82,7 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     view = _ApplyView(not files.dry_run, remove_undeclared, files.jobs or os.cpu_count() or 1)
     view.commits = run.commits
     if run.commits is None:
-        view.undo = files.undo(view.not_undone)
+        view.undo = files.undo(view.not_undone, is_partial=True)
     names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
     return report_files(run, work[parts[0]], view, names)
 

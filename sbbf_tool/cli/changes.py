@@ -104,14 +104,18 @@ class ChangedFiles(Files):
             on_cluster=self.spark is not None,
         )
 
-    def undo(self, reason: str) -> Undo | None:
-        """Return how to undo what is done in place; `reason` is why some changes have no undo."""
+    def undo(self, reason: str, *, is_partial: bool = False) -> Undo | None:
+        """Return how to undo what is done in place; `reason` is why some changes have no undo.
+
+        `is_partial` is whether the command takes only some of the files of its PATHs.
+        """
         if not self.in_place or self.dry_run:
             return None
         options = list(_ALLOW_TABLE_FILES) if TABLE_FILES in self.allow else []
-        options += [] if self.files_from is None else ["--files-from", self.files_from]
-        options += [] if self.where is None else ["--where", self.where]
-        return Undo(self.arguments, options, reason, self.keys_path)
+        if not is_partial:
+            options += [] if self.files_from is None else ["--files-from", self.files_from]
+            options += [] if self.where is None else ["--where", self.where]
+        return Undo(() if is_partial else self.arguments, options, reason, self.keys_path)
 
     def report(
         self,

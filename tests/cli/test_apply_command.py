@@ -128,6 +128,16 @@ def test_the_undo_names_the_files_that_were_changed(lake: Path, capsys, paths: s
     assert listing(lake) == before
 
 
+def test_the_undo_leaves_files_below_the_path_that_are_not_declared(lake: Path, capsys):
+    assert run(["add-filter", "other", "-c", "id", "--in-place"]) == 0
+    before = listing(lake)
+    capsys.readouterr()
+    assert run(["apply", ".", "--in-place"]) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("undo: sbbf "))
+    assert run(shlex.split(line)[2:]) == 0
+    assert listing(lake) == before
+
+
 def test_a_configuration_that_was_found_does_not_lead_outside_by_a_link(lake: Path, tmp_path_factory, capsys):
     outside = small_files(tmp_path_factory.mktemp("outside"), 1)
     (lake / "events/day").symlink_to(outside)
