@@ -40,7 +40,7 @@ BUDGETS = {
     "reports": 910,
     "file": 3_070,
     "query_engines": 525,
-    "rules": 1_790,
+    "rules": 1_791,
     "writers": 475,
     "advice": 802,
     "editing": 912,

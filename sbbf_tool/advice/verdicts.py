@@ -54,10 +54,10 @@ def judge_without_data(totals: Totals, use: Use, remaining: float, *, has_querie
         return f"no filter can be added: {totals.obstacle}"
     if not totals.row_groups:
         return "it holds only nulls" if totals.has_nulls else "there are no rows"
-    if not use.users:
-        return f"none of the engines uses a filter on this type ({column.type_name})"
     if use.harm is not None:
         return f"a filter would be harmful: {use.harm.partition(';')[0]}"
+    if not use.users:
+        return f"none of the engines uses a filter on this type ({column.type_name})"
     if totals.dictionaries == totals.row_groups and use.users == use.dictionary_users:
         return f"all its chunks are dictionary-encoded, and {_join_names(use.users, 'use')} the dictionary instead of a filter"
     if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):

@@ -106,11 +106,11 @@ def list_warnings(column: Column, names: Iterable[str] = (), *, has_interval_mar
         return []
     engines = engines_of(names)
     verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
-    warnings = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    warnings += [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
+    harms = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
+    warnings = harms + [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
     if not users and names:
-        warnings.append(_say_unused(column, names))
+        warnings += [] if harms else [_say_unused(column, names)]
     elif len(users) <= _FEW < len(engines):
         readers = sum(report.uses_filters for report in engines)
         family = find_family(column)

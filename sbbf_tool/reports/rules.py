@@ -35,7 +35,7 @@ class RuleReport:
             self.why,
             *([f"readers: {', '.join(self.readers)}"] if self.readers else []),
             *([f"example: {self.example}"] if self.example else []),
-            f"fix: {self.fix}" if self.fix else "fix: no command of sbbf fixes it",
+            f"fix: {self.fix}" if self.fix else "fix: none is proposed",
         )
 
 

@@ -181,7 +181,7 @@ RULES = (
         name="large-for-chunk",
         message="The filter is larger than a quarter of the data that it can skip.",
         why="The data compresses well, or the size of the filter is a guess. The filter pays only where most lookups are for absent "
-        "values.",
+        "values. There is a fix if a smaller filter keeps an FPP of 1 %, or the required one; advice may recommend this size.",
         look=at_each_filter(_large_for_chunk),
         fix=_shrink_if_it_helps,
     ),
@@ -207,7 +207,8 @@ RULES = (
         reads=Reads.FOOTER,
         message="Every value of the column chunk is in its dictionary, which all engines that read the files query instead of the filter.",
         why="parquet-java, and with it Spark and Iceberg, and Trino query the dictionary first; Impala does not read the filter. DuckDB "
-        "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names the engines that read the files.",
+        "and arrow-rs use filters of such chunks, so the rule applies only if `engines` names the engines that read the files. Remove the "
+        "filters if advice on all files says that they can be removed.",
         look=_dictionary_encoded,
     ),
     _info(

@@ -131,6 +131,10 @@ class TestWarnings:
         assert [warning for leaf in plain for warning in list_warnings(leaf)] == []
         assert list_warnings(STRING) == list_warnings(column("INT32", Logical("DATE"))) == []
 
+    def test_harm_is_said_once_and_before_no_use(self):
+        (warning,) = list_warnings(column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2), ("duckdb-1.5.2",))
+        assert warning.startswith("DuckDB loses rows")
+
 
 @each("stored", ["", "AAAA", "not base64!", "/////w==", "Grüße"])
 def test_a_damaged_arrow_schema_gives_no_type(tmp_path, stored):
