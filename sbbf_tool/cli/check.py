@@ -27,7 +27,7 @@ from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sbbf_tool.hints import Fix
     from sbbf_tool.reports.findings import CheckReport, Finding, RuleOutcome
@@ -70,7 +70,7 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
 
 _MOST_COLUMNS = 8
 _MOST_EXAMPLES = 2
-_MOST_FIXED = 8
+_MOST_FIXED, _MOST_FIXES = 8, 8
 _TOTALS = (
     Heading("severity", WORD),
     Heading("rule", WORD),
@@ -86,33 +86,43 @@ class _Total:
     """Files with findings of one rule, or on which no rule ran for one reason."""
 
     message: str
-    fix: Fix | None = None
-    """The change that resolves the first finding, of no file; None if there is none."""
-    fixed: dict[str, int] = field(default_factory=dict)
-    """The names by which files are changed, their own or that of their table, each with its number of files; later ones are under `""`."""
+    fixes: dict[Fix, dict[str, int]] = field(default_factory=dict)
+    """The first changes that resolve findings, each of no file, with the names by which files are changed, their own or that of their
+    table, and the number of files of each name; later names are under `""`."""
+    with_other_fixes: int = 0
+    """Number of files with a later change."""
     findings: int = 0
     files: int = 0
     examples: list[str] = field(default_factory=list)
     columns: dict[str, None] = field(default_factory=dict)
     """The first columns with findings, in order; more than `_MOST_COLUMNS` only to show that there are more."""
 
-    def add(self, file: str, findings: Sequence[Finding] = (), fix: Fix | None = None) -> None:
+    def add(self, file: str, findings: Sequence[Finding] = ()) -> None:
         self.findings += len(findings)
         self.files += 1
         self.examples += [file] if len(self.examples) < _MOST_EXAMPLES else []
-        if self.fix is not None and fix is not None and replace(fix, files=()) == self.fix:
-            name = fix.files[0] if fix.files[0] in self.fixed or len(self.fixed) < _MOST_FIXED else ""
-            self.fixed[name] = self.fixed.get(name, 0) + 1
+        has_other = False
+        for fix in merge_fixes(findings):
+            of_no_file = replace(fix, files=())
+            if of_no_file in self.fixes or len(self.fixes) < _MOST_FIXES:
+                names = self.fixes.setdefault(of_no_file, {})
+                name = fix.files[0] if fix.files[0] in names or len(names) < _MOST_FIXED else ""
+                names[name] = names.get(name, 0) + 1
+            else:
+                has_other = True
+        self.with_other_fixes += has_other
         for finding in findings:
             if finding.column is not None and len(self.columns) <= _MOST_COLUMNS:
                 self.columns[finding.column] = None
 
-    def command(self) -> tuple[str, ...]:
-        """Return the command that makes the change in all files that it is for, of which a list names many; empty if there is none."""
-        if self.fix is None or "" not in self.fixed:
-            return () if self.fix is None else command_of(replace(self.fix, files=tuple(self.fixed)))
-        words = command_of(self.fix)
-        return (*words[:2], "--files-from", "LIST", *words[2:])
+    def commands(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield the commands that make the changes, each with its files, unless it is for all; a list names many."""
+        for fix, names in self.fixes.items():
+            words, count, in_list = command_of(replace(fix, files=tuple(names))), sum(names.values()), ""
+            if "" in names:
+                words, in_list = command_of(fix), " in LIST"
+                words = (*words[:2], "--files-from", "LIST", *words[2:])
+            yield "" if count == self.files and not in_list else f" of {format_count(count, 'file')}{in_list}", words
 
     @property
     def places(self) -> str:
@@ -144,9 +154,7 @@ class _CheckView(View["CheckReport"]):
         by_rule = render.group(((finding.severity, finding.rule), finding) for finding in report.findings)
         for (severity, rule), findings in by_rule.items():
             self._severities[severity] += len(findings)
-            fix = next(merge_fixes(findings), None)
-            of_no_file = None if fix is None else replace(fix, files=())
-            self._rules.setdefault((severity, rule), _Total(findings[0].message, of_no_file)).add(report.file, findings, fix)
+            self._rules.setdefault((severity, rule), _Total(findings[0].message)).add(report.file, findings)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             reason = _reason_for_no_rule(report.rules)
             self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
@@ -172,7 +180,10 @@ class _CheckView(View["CheckReport"]):
         page.heading(f"{title}: {count_findings(self._severities)}")
         page.table(
             _TOTALS,
-            [(*rule, each.findings, each.files, each.examples[0], quote_command(each.command())) for rule, each in self._sorted_rules()],
+            [
+                (*rule, each.findings, each.files, each.examples[0], "; ".join(quote_command(words) for _, words in each.commands()))
+                for rule, each in self._sorted_rules()
+            ],
         )
 
     def _sorted_rules(self) -> list[tuple[tuple[str, str], _Total]]:
@@ -184,12 +195,14 @@ class _CheckView(View["CheckReport"]):
         for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
-            if self._refusal is None and (words := total.command()):
-                is_whole = sum(total.fixed.values()) == total.files and "" not in total.fixed
-                in_list = " in LIST" if "--files-from" in words else ""
-                files_of = "" if is_whole else f" of {format_count(sum(total.fixed.values()), 'file')}{in_list}"
+            commands = [] if self._refusal is not None else list(total.commands())
+            for files_of, words in commands:
                 page.command(words, f"    fix{files_of}: ")
-        if self._refusal is not None and any(total.fix for total in self._rules.values()):
+            if commands and total.with_other_fixes:
+                page.say(f"    other fixes of {format_count(total.with_other_fixes, 'file')}: --format csv prints each file with its fix")
+            if any("LIST" in words for _, words in commands):
+                page.say("    LIST: a file that names these files, one per line; --format csv prints each file with its fix")
+        if self._refusal is not None and any(total.fixes for total in self._rules.values()):
             page.say(f"no command fixes them: {self._refusal}")
         page.say_all(f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""

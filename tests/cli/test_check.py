@@ -7,6 +7,8 @@ import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.cli import run
@@ -156,3 +158,19 @@ def test_the_fix_is_for_all_files_that_need_it(files, fix, tmp_path, monkeypatch
     (tmp_path / "LIST").write_text("".join(f"lake/{number}.parquet\n" for number in range(files)))
     assert run(words) == 0
     assert run(["check", "lake", "--select", "unreadable-filter"]) == 0
+
+
+def test_every_file_with_a_fix_is_in_a_printed_fix(fixtures, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    Path("lake").mkdir()
+    names = ["a", "b", "c"]
+    for number, columns in enumerate((names, names[:1], names[1:2])):
+        pq.write_table(pa.table(dict.fromkeys(names, range(1000))), f"lake/{number}.parquet")
+        assert run(["add-filter", f"lake/{number}.parquet", *(word for name in columns for word in ("-c", name)), "--in-place"]) == 0
+    check = ["check", "lake", "--select", "fpp-above-limit", "--max-fpp", "0.0001"]
+    capfd.readouterr()
+    assert run(check) == 1
+    fixes = [line for line in capfd.readouterr().out.splitlines() if line.startswith("    fix of 1 file: ")]
+    assert len(fixes) == 3
+    assert [run(shlex.split(line.partition(": sbbf ")[2])) for line in fixes] == [0, 0, 0]
+    assert run(check) == 0
