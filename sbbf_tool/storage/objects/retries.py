@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 TRIES = 10
 PATIENCE_SECONDS = 180.0
 TRIES_TO_REACH = 5
-"""Number of tries if a service cannot be reached that was never reached: its name is then probably wrong."""
+"""Number of tries if a service cannot be reached that was never reached: its name is then probably wrong. Later requests are tried once."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 20.0
 IN_FLIGHT = 64
 """Maximum number of concurrent requests of one process, to all buckets."""
@@ -74,6 +74,7 @@ class Retries:
         self._resume = 0.0
         """When the present pause ends."""
         self._pause = 0.0
+        self._tries_to_reach = TRIES_TO_REACH
 
     def call(
         self,
@@ -109,9 +110,12 @@ class Retries:
                 return answer
 
     def _is_spent(self, tries: int, begin: float, is_unreachable: bool) -> bool:
-        if is_unreachable and self._last_success is None and tries >= TRIES_TO_REACH:
+        is_new = is_unreachable and self._last_success is None
+        spent = self._clock() - max(begin, self._last_success or begin)
+        if (is_new and tries >= self._tries_to_reach) or (tries >= self.budget.tries and spent >= self.budget.patience_seconds):
+            self._tries_to_reach = 1
             return True
-        return tries >= self.budget.tries and self._clock() - max(begin, self._last_success or begin) >= self.budget.patience_seconds
+        return False
 
     def _note_success(self) -> None:
         with self._lock:
