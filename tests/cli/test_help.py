@@ -19,7 +19,7 @@ from sbbf_tool.extension import named
 from support.every_command import commands
 from support.tables import each
 
-GROUPS = ("", "paimon", "conformance")
+GROUPS = ("", *dict.fromkeys(name.split()[0] for name in commands() if " " in name))
 LINES, COLUMNS = 24, 80
 MOST_OPTIONS = 15
 NOT_RUN = ("sbbf conformance",)
