@@ -48,11 +48,6 @@ class Budget:
         return cls(max(1, tries), 0.0)
 
 
-def never(error: Exception) -> bool:
-    """Return that no error is of this kind."""
-    return False
-
-
 class Retries:
     """The retries of all requests to one bucket. Threads share one; `clock` and `sleep` are those of the process unless given."""
 
@@ -80,7 +75,7 @@ class Retries:
         self,
         request: Callable[[], Answer],
         is_temporary: Callable[[Exception], bool],
-        is_unreachable: Callable[[Exception], bool] = never,
+        is_unreachable: Callable[[Exception], bool] = lambda error: False,
     ) -> Answer:
         """Return the answer of `request`; send it again while its errors are temporary and its budget lasts.
 
@@ -110,12 +105,11 @@ class Retries:
                 return answer
 
     def _is_spent(self, tries: int, begin: float, is_unreachable: bool) -> bool:
+        is_late = self._clock() - max(begin, self._last_success or begin) >= self.budget.patience_seconds
         is_new = is_unreachable and self._last_success is None
-        spent = self._clock() - max(begin, self._last_success or begin)
-        if (is_new and tries >= self._tries_to_reach) or (tries >= self.budget.tries and spent >= self.budget.patience_seconds):
+        if is_spent := (is_new and tries >= self._tries_to_reach) or (tries >= self.budget.tries and is_late):
             self._tries_to_reach = 1
-            return True
-        return False
+        return is_spent
 
     def _note_success(self) -> None:
         with self._lock:
