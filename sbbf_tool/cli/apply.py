@@ -110,7 +110,7 @@ class _ApplyView(View["ApplyReport"]):
         for column in report.repeat().columns if self._changes else report.columns:
             self._columns[column.column].update({name: getattr(column, name) for name in (*_COUNTS, *_BYTES)})
         for word, filters in (("built", report.filters), ("removed", report.removals)):
-            for each in filters:
+            for each in filters if self._changes else ():
                 self._columns[each.column][word] += 1
         self._seconds += report.estimated_seconds
         self.total.update(filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes)
@@ -146,7 +146,7 @@ class _ApplyView(View["ApplyReport"]):
             removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
             page.say(f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, {page.bytes(self.total['bytes_added'])}")
         elif self._seconds and not self.total["estimated_bytes"]:
-            page.say(f"{files}; --in-place removes {format_count(self.total['undeclared'], 'filter')}")
+            page.say(f"{files}; --in-place removes {format_count(self.total['removals'], 'filter')}")
         elif self._seconds:
             cost = (
                 f"at most {page.bytes(self.total['bytes_added'])}, filters and footers, from {page.bytes(self.total['data_bytes'])} of data"

@@ -61,7 +61,10 @@ class Command(click.Command):
                     parameter._custom_shell_complete = complete_value  # as if each had been made with it
             return super().parse_args(ctx, args)
         try:
-            options, _, _ = self.make_parser(ctx).parse_args(list(args))
+            options, _, order = self.make_parser(ctx).parse_args(list(args))
+            for option in order:
+                if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and order.count(option) > 1:
+                    raise click.UsageError(f"{name_of(option)} is given twice, and takes one value")
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
             raise

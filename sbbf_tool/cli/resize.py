@@ -40,10 +40,10 @@ MOST_SIZES = 20
 @click.command(cls=Command)
 @click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
 @click.option("--fpp", type=RATIO, metavar="RATE", help="The smallest size with at most this false-positive rate.")
-@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="This size per row group, such as 64KiB.")
+@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="The largest size per row group, such as 64KiB.")
 @over_changed_files(strict_option, risks=(WEAK_FILTERS,))
 def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None) -> int:
-    """Resize filters to meet a false-positive rate, or to a given number of bytes.
+    """Resize filters to meet a false-positive rate, or a largest size.
 
     \b
     $ sbbf resize events.parquet --fpp 0.05 --in-place
@@ -51,7 +51,7 @@ def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, nu
 
     Filters are made smaller by folding, which reads no data and gives, bit for bit, the filter that would have been built at that size. The
     new filters and a new footer are written after the old bytes; `remove-filter` removes them. Filters that are already smaller stay
-    unchanged; if all are, the command is refused: `add-filter --rebuild all` builds larger ones from the data.
+    unchanged; `add-filter --rebuild all` builds larger ones from the data.
     """
     from sbbf_tool.verbs.resize import Resize
 
@@ -85,7 +85,7 @@ class _ResizeView(View["ResizeReport"]):
 
     def _say(self, page: Page, report: ResizeReport) -> None:
         verb = "Would resize" if report.dry_run else "Resized"
-        unchanged = f"; {report.unchanged:,} already {'has' if report.unchanged == 1 else 'have'} that size" if report.unchanged else ""
+        unchanged = f"; {report.unchanged:,} already {'is' if report.unchanged == 1 else 'are'} small enough" if report.unchanged else ""
         page.say(f"{verb} {_describe(page, len(report.filters), *_count_bytes(report), f' in {report.output}')}{unchanged}")
 
     def show_end(self, page: Page, files: str) -> None:

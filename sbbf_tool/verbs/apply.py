@@ -135,7 +135,7 @@ class ApplyReport(ChangeReport):
     filters: tuple[BuiltFilter, ...] = ()
     """The filters that were built."""
     removals: tuple[RemovedFilter, ...] = ()
-    """The filters that were removed."""
+    """The filters that were removed, or that a run would remove."""
     warnings: tuple[str, ...] = ()
     without_values: int = 0
     """Column chunks that need no filter, because the footer shows no value in them."""
@@ -258,7 +258,7 @@ class Apply(ChangingVerb[ApplyReport]):
                 data_bytes=sum(chunk_bytes(file, key) for key in to_build),
                 estimated_seconds=_SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND if has_work else 0.0,
                 filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
-                removals=tuple(RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)) if builds else (),
+                removals=tuple(RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)),
                 without_values=requests.without_values,
                 planned_bytes=0 if builds else most_bytes(file, {key: requests.sizes[key] for key in to_build}),
             ),

@@ -64,7 +64,7 @@ class ResizeReport(ChangeReport):
 
     filters: tuple[ResizedFilter, ...]
     unchanged: int
-    """Number of filters that already have the requested size."""
+    """Number of filters that already have the requested size, or a smaller one."""
     not_resized: tuple[str, ...]
     """Filters that cannot be folded to the requested size: place and reason."""
     named_columns: tuple[NamedColumn, ...] = ()
@@ -84,7 +84,7 @@ class ResizeReport(ChangeReport):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Target FPP or target size in bytes: exactly one of the two."""
+    """Target FPP or largest size in bytes: exactly one of the two."""
 
     fpp: float | None = None
     num_bytes: int | None = None
@@ -105,8 +105,8 @@ class Target:
             folded_filter = bloom.fold_to_fpp(self.fpp)
             return folded_filter, None if folded_filter.fpp <= self.fpp else f"its false-positive rate would be {folded_filter.fpp:.3%}"
         num_bytes = self.num_bytes or 0
-        if bloom.num_bytes < num_bytes:
-            return bloom, f"it has {bloom.num_bytes:,} bytes"
+        if bloom.num_bytes <= num_bytes:
+            return bloom, None
         try:
             return bloom.fold_to_bytes(num_bytes), None
         except UsageError:
@@ -132,7 +132,7 @@ class _Plan:
 
 
 class Resize(ChangingVerb[ResizeReport]):
-    """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to `num_bytes` per row group.
+    """Resize the filters of `columns` (if empty, of all) to the smallest size that keeps `fpp`, or to at most `num_bytes` per row group.
 
     A filter that folding cannot resize is left unchanged; RefusedError is raised if no filter could be changed. If all filters already have
     the size, the file is left unchanged, or is copied to the output. A filter that would be saturated keeps its size unless forced.
@@ -143,7 +143,7 @@ class Resize(ChangingVerb[ResizeReport]):
     report = ResizeReport
     columns: Iterable[str] = opt("Only these columns", default=(), convert=as_names)
     fpp: float | None = opt("The smallest size with at most this false-positive rate", default=None)
-    num_bytes: int | None = opt("This size per row group", default=None)
+    num_bytes: int | None = opt("The largest size per row group, in bytes", default=None)
 
     def ensure_valid(self) -> None:
         Target(self.fpp, self.num_bytes)
