@@ -14,7 +14,7 @@ from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, page_limit_option, state_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.options import CONDITIONAL_PUT, engines_option
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import declare_filters
@@ -193,6 +193,8 @@ class _DeclaredRun(Files):
         for part in self._work:
             if (table := part.selection.table) is not None:
                 try:
+                    if not files.dry_run:
+                        table.ensure_changeable(conditional_put=CONDITIONAL_PUT in files.allow)
                     change = files.begin_change(table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True)
                 except RefusedError as error:
                     if len(work) > 1:

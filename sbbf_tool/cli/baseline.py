@@ -53,7 +53,7 @@ class Baseline:
 
 
 def read_baseline(path: str) -> Baseline:
-    """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError if the file is none."""
+    """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError for any other file."""
     try:
         with open(path, "rb") as stream:
             text = stream.read(4)

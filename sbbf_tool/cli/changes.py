@@ -91,8 +91,6 @@ class ChangedFiles(Files):
 
     def begin_change(self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool) -> TableChange:
         """Begin the change of a table."""
-        if not self.dry_run:
-            table.ensure_changeable(conditional_put=CONDITIONAL_PUT in self.allow)
         return table.begin(
             change,
             selection.where,

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -81,6 +82,16 @@ def test_a_small_object_is_put_in_one_request(cloud):
     assert [exchange.method in ("PUT", "POST") for exchange in cloud.proxy.exchanges].count(True) == 1
     assert cloud.get("small.parquet")[: len(small())] == small()
     assert sbbf_tool.verify(url).is_sound
+
+
+def test_a_listing_whose_requests_fail_once_is_whole(cloud, capfd):
+    for key in "abc":
+        cloud.put(f"lake/{key}.parquet", small())
+    answers = cycle((503, None))
+    failed = cloud.fail("ListBlobs" if cloud.is_azure else "List", lambda: next(answers))
+    assert run(["inspect", cloud.url("lake/"), "--quick"]) == 0
+    assert "3 files: 3 done" in capfd.readouterr().out
+    assert failed
 
 
 def test_requests_per_object(cloud):

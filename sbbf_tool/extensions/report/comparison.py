@@ -102,7 +102,7 @@ _MOST_BYTES = 1 << 30
 
 
 def read_earlier_inspect(path: str | os.PathLike[str]) -> EarlierRun:
-    """Read a report of `inspect` as JSON, one file at a time. Raises UsageError if the file is none."""
+    """Read a report of `inspect` as JSON, one file at a time. Raises UsageError for any other file."""
     name = os.fsdecode(path)
     earlier = EarlierRun(redact(name))
     try:

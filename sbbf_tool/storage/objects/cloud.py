@@ -139,8 +139,7 @@ class CloudStore(ReadOnlyStore):
             return
         # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
         folder = prefix[: prefix.rfind("/") + 1]
-        pages = obstore.list(self._store, prefix=folder or None, offset=after or None)
-        metas = (meta for page in self._pages(pages) for meta in page if meta["path"].startswith(prefix))
+        metas = (meta for page in self._pages(folder, after) for meta in page if meta["path"].startswith(prefix))
         yield from ((meta["path"], self._version(meta)) for meta in islice(metas, limit))
 
     def create(self, key: str, data: bytes) -> None:
@@ -166,13 +165,22 @@ class CloudStore(ReadOnlyStore):
         except UnreadableError as error:
             raise WriteError(f"the object cannot be removed: {error.message}", hint=error.hint) from None
 
-    def _pages(self, stream: Any) -> Iterator[Any]:
-        pages = iter(stream)
-        while True:
-            page = self._call(lambda: next(pages, None))
-            if page is None:
-                return
+    def _pages(self, prefix: str, after: str) -> Iterator[Any]:
+        """Yield the pages of a listing. After an error it begins again after the last key: obstore would end it as if it were complete."""
+        pages: Any = None
+
+        def request() -> Any:
+            nonlocal pages
+            listing, pages = pages, None
+            if listing is None:
+                listing = iter(obstore.list(self._store, prefix=prefix or None, offset=after or None))
+            page = next(listing, None)
+            pages = listing
+            return page
+
+        while (page := self._call(request)) is not None:
             yield page
+            after = page[-1]["path"] if page else after
 
     def _path(self, key: str) -> str:
         return "" if self._service == "http" else key
