@@ -149,10 +149,11 @@ def _check(source: str, first: int, lines: list[bytes], warned: set[str]) -> lis
         warn("ends with \\r\\n: the \\r counts as part of the line end, not of the value", lambda line: line.endswith(b"\r"))
         lines = [line.removesuffix(b"\r") for line in lines]
         text = b"\n".join(lines)
-    if control := _CONTROL.search(text):
+    # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
+    if (b"\r" in text or b"\0" in text) and (control := _CONTROL.search(text)):
         number = first + text.count(b"\n", 0, control.start())
         raise click.UsageError(f"{source}: line {number:,} contains a CR or NUL byte: end each value with a line feed alone")
-    if _OUTER_BLANK.search(text):
+    if (b" " in text or b"\t" in text) and _OUTER_BLANK.search(text):
         warn("begins or ends with a blank, which counts as part of the value", lambda line: line.strip(b" \t") != line)
     if not _is_utf_8(text):
         warn("is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8", lambda line: not _is_utf_8(line))
