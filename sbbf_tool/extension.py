@@ -15,6 +15,7 @@ Those in `sbbf_tool/extensions` are found by their folders, others by entry poin
         corpus={"hudi": "sbbf_hudi.corpus:make"},                                  files of the corpus for readers
         topics={"hudi": "sbbf_hudi.topic:TEXT"},                                   a text of one screen, for sbbf help
         tables="sbbf_hudi.table",                                                  a kind of paths, see running/table.py
+        indexes={".hudx": "sbbf_hudi.index:open_index"},                           paths with this ending, see running/selection.py
     )
 
 `options` names a function that returns click options; only commands that say so in the core's list take any. Such an option is not passed
@@ -49,6 +50,7 @@ class Extension(NamedTuple):
     corpus: Mapping[str, str] = {}
     topics: Mapping[str, str] = {}
     tables: str | None = None
+    indexes: Mapping[str, str] = {}
 
 
 @cache

@@ -45,7 +45,7 @@ BUDGETS = {
     "advice": 802,
     "editing": 912,
     "verbs": 3_490,
-    "running": 1_945,
+    "running": 1_985,
     "spark": 1_825,
     "cli": 6_000,
     "avro": 380,
@@ -54,11 +54,12 @@ BUDGETS = {
     "report": 2_040,
     "conformance": 1_906,
     "engine_runs": 1_470,
+    "index": 1_400,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}
 """Imports of an extension by another: the corpus imports its part about Paimon, which is made of the corpus' classes."""
-EXTENSIONS = ("avro", "paimon", "tables", "report", "conformance", "engine_runs")
+EXTENSIONS = ("avro", "paimon", "tables", "report", "conformance", "engine_runs", "index")
 FORBIDDEN = {
     "bloom": {"arguments", "gregorian", "records"},
     "encryption": {"bloom"},

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.rows import ListedFile
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.progress import RunProgress
-    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.selection import Index, Selection
     from sbbf_tool.running.state import State
     from sbbf_tool.running.table import Table, TableChange
     from sbbf_tool.running.work import Runner, Work
@@ -125,7 +125,7 @@ class Files:
         """Return a copy with these arguments as the PATHs."""
         files = copy(self)
         files.arguments, files.table_change, files.rest, files._selection = names, None, (), None
-        for known in ("_paths_of_catalog_table", "_piped_names", "table", "file"):
+        for known in ("_paths_of_catalog_table", "_piped_names", "index", "table", "file"):
             files.__dict__.pop(known, None)
         return files
 
@@ -176,7 +176,7 @@ class Files:
         if self.files_from is None:
             if not self.arguments:
                 raise click.UsageError("no file was given: give PATH or --files-from")
-            return self.arguments
+            return self._paths
         if self.arguments:
             raise click.UsageError(f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}")
         is_file = self.files_from != "-" and os.path.isfile(self.files_from)
@@ -203,6 +203,17 @@ class Files:
             raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
 
     @cached_property
+    def index(self) -> Index | None:
+        """The index that the only PATH means, which stands for other paths."""
+        from sbbf_tool.running.selection import find_index
+
+        return find_index(self.arguments[0]) if len(self.arguments) == 1 and not self.is_listed else None
+
+    @property
+    def _paths(self) -> tuple[str, ...]:
+        return self.arguments if self.index is None else self.index.paths
+
+    @cached_property
     def table(self) -> Table | None:
         """The table that the only PATH means; None for files.
 
@@ -215,9 +226,9 @@ class Files:
             return find_table(paths[0]) if len(paths) == 1 else None
         if self.is_listed or self.as_files:
             return None
-        if len(self.arguments) > 1 and (name := next(filter(is_table, self.arguments), None)) is not None:
+        if len(self._paths) > 1 and (name := next(filter(is_table, self._paths), None)) is not None:
             raise click.UsageError(f"{name} is a table: give it as the only PATH; --as-files takes the files below it")
-        return find_table(self.arguments[0]) if len(self.arguments) == 1 else None
+        return find_table(self._paths[0]) if len(self._paths) == 1 else None
 
     @property
     def roots(self) -> list[str]:
@@ -232,7 +243,7 @@ class Files:
     @cached_property
     def file(self) -> str | None:
         """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
-        if len(self.arguments) != 1 or self.is_listed or self.where is not None or self.catalog_table is not None:
+        if len(self.arguments) != 1 or self.is_listed or self.where is not None or self.catalog_table is not None or self.index is not None:
             return None
         if self.table is not None:
             return None
@@ -277,7 +288,7 @@ class Files:
             from sbbf_tool.file.partitions import parse_predicate
 
             where = parse_predicate(self.where)
-        selection = Selection(self.names, where, self.file, self.table, all_versions=self.all_versions)
+        selection = Selection(self.names, where, self.file, self.table, all_versions=self.all_versions, index=self.index)
         if self.table is not None:
             self._selection = selection  # it has read the table
         return selection
@@ -301,7 +312,9 @@ class Files:
         """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""
         from sbbf_tool.storage.places import is_url
 
-        if self.state is not None or self.file is not None or self.spark is not None or self.is_listed or any(map(is_url, self.arguments)):
+        if self.state is not None or self.file is not None or self.spark is not None or self.is_listed or self.index is not None:
+            return None
+        if any(map(is_url, self.arguments)):
             return None
         return lambda: self.selection.files(links=work.changes)
 

@@ -17,7 +17,7 @@ SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
 
 _OPTIONS = {
     COLUMNS: "--column --value --values-file --null --type --filters-only --confirm --engines --run"
-    " --query --reader --writer --snapshot --advise --fpp --ndv"
+    " --query --reader --writer --snapshot --advise --fpp --false-files --ndv"
     " --max-bytes --rebuild --compact --remove-undeclared",
     RULES: "--require --max-fpp --select --ignore --fail-on --baseline",
     SAFETY: "--output --in-place --append --allow --dry-run --also-new-files --abandoned --ours",

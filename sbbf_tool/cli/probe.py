@@ -176,6 +176,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
         ):
             if number:
                 answers.append(f"{format_count(number, noun)} {what}")
+        if self.files.index is not None:
+            answers.append(f"the index excludes {format_count(self.files.index.excluded, 'other file')}")
         values = format_count(self._values, "value")
         page.say(f"Queried {values} in {count('files')}: {'; '.join(answers)}{self.say_without_column()}")
         page.say_all(self._describe_versions())
@@ -207,6 +209,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
             "files_without_filter": self.counts["without_filter"],
             "files_without_column": self.counts["without_column"],
             "bytes_read": self.counts["bytes_read"],
+            **({"files_excluded": self.files.index.excluded} if self.files.index is not None else {}),
             **({"files_gone": self.outcomes[VANISHED], "files_unlisted": self._unlisted} if self.files.all_versions else {}),
         }
 

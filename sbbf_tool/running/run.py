@@ -31,7 +31,7 @@ from sbbf_tool.running.declared_files import leave_out_old_files
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import NamedColumns
-from sbbf_tool.running.selection import Selection
+from sbbf_tool.running.selection import Selection, find_index
 from sbbf_tool.running.table import Change, TableChange, find_table, is_table
 from sbbf_tool.running.work import Runner, Work
 from sbbf_tool.storage.places import find_single_file
@@ -110,7 +110,8 @@ def run(
 ) -> Any:
     """Carry `verb` to each of the files.
 
-    Each of `paths`, which may be an iterator, is a file, a folder, a glob or a URL; or there is one path, the root of a table or its name.
+    Each of `paths`, which may be an iterator, is a file, a folder, a glob or a URL; or there is one path: a table, by its root or name, or
+    an index of files, of which those are not opened that certainly hold none of the values that a verb looks for.
     `where` is a predicate on partitions, such as `dt >= '2026-01-01'`. `keys`, `max_page_bytes` and `strict` are as in `ReadingVerb`.
     `jobs` is the maximum number of workers on this machine (one per core if None); `on` is another runner, such as `spark.runner.Spark`.
     `state` is an SQLite file that keeps outcomes: files that are unchanged since are not opened. `edit` says how files are changed.
@@ -136,12 +137,15 @@ def run(
         raise UsageError("all_versions is for verbs that change no file")
     items = as_iterable(paths)
     names = items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items))
-    table, change = None, None
+    index, table, change = None, None, None
     if isinstance(names, tuple):
+        index = find_index(names[0]) if len(names) == 1 else None
+        names = names if index is None else index.paths
         if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
             raise UsageError("a table is the only path of a run", file=name)
         table = find_table(names[0]) if len(names) == 1 else None
-    selection = Selection(names, None if where is None else parse_predicate(where), table=table, all_versions=all_versions)
+    predicate = None if where is None else parse_predicate(where)
+    selection = Selection(names, predicate, table=table, all_versions=all_versions, index=index)
     if table is not None:
         verb = verb.of_table(table.name)
     elif specs := verb.table_specs():

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, MissingError, NoColumnError, SbbfError, UsageError
+from sbbf_tool.extension import load, named
 from sbbf_tool.reports.rows import INLINED, ListedFile
 from sbbf_tool.storage.places import is_url
 
@@ -27,10 +28,30 @@ _MOST_FILES_TO_OPEN = 100
 """Number of files in which a name that the table's schema does not have is looked for."""
 
 
+class Index(Protocol):
+    """A path that stands for others, and knows which of their files may hold a value; an extension opens it by the end of its name."""
+
+    name: str
+    paths: tuple[str, ...]
+    """Names of files, folders, globs and URLs, or the table."""
+    excluded: int
+    """Number of files that the last `narrow` has left out."""
+
+    def narrow(self, files: Iterator[ListedFile], needs: Needs) -> Iterator[ListedFile]:
+        """Leave out those of the listed files that certainly hold none of the values. The first one stays if no other does."""
+
+
+def find_index(name: str) -> Index | None:
+    """Open the index that a name means; None for any other name. Raises UnreadableError for a damaged one."""
+    kind = os.path.splitext(name.rstrip("/"))[1]
+    opener = named("indexes").get(kind) if kind and kind != ".parquet" and not os.path.isfile(name) else None
+    return None if opener is None else load(opener)(name)
+
+
 class Selection:
     """Files by name, folder, glob or URL, or the live files of a table."""
 
-    __slots__ = ("_listed", "_live_files", "all_versions", "file", "listing", "names", "run", "table", "where")
+    __slots__ = ("_listed", "_live_files", "_needs", "all_versions", "file", "index", "listing", "names", "run", "table", "where")
 
     def __init__(
         self,
@@ -41,12 +62,13 @@ class Selection:
         run: str | None = None,
         *,
         all_versions: bool = False,
+        index: Index | None = None,
     ) -> None:
         """Take one or more names; an iterator of names is read once, as files are needed. `where` selects partitions.
 
         `file` is the only file that the names mean, if known: then nothing is listed. `table` is the table that the only name means, and
         `run` the id of a run that changes it. `all_versions` selects the files of all its retained versions,
-        with the rows that any of them has deleted.
+        with the rows that any of them has deleted. `index` is that of the names.
         """
         self.file = file
         items = as_iterable(names)
@@ -62,6 +84,17 @@ class Selection:
         self._live_files: tuple[LiveFile, ...] | None = None
         self.listing: tuple[ListedFile, ...] | None = None
         """The files, if they have been listed before."""
+        self.index = index
+        self._needs: Needs | None = None
+
+    @property
+    def is_listed_here(self) -> bool:
+        """Whether this process must list the files, and not an executor."""
+        return any(known is not None for known in (self.table, self.listing, self.index))
+
+    def look_for(self, needs: Needs) -> None:
+        """List only the files that may hold the values that a verb looks for, as far as an index knows."""
+        self._needs = needs if self.index is not None and needs.excludes else None
 
     def only(self, files: Iterable[ListedFile]) -> Selection:
         """Return the same selection with these of its files, which are not listed again."""
@@ -71,6 +104,10 @@ class Selection:
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         """List the files on this machine; see `discover`. A run that changes a table gets only the files that a commit can replace."""
+        files = self._list(links)
+        return files if self.index is None or self._needs is None else self.index.narrow(files, self._needs)
+
+    def _list(self, links: bool) -> Iterator[ListedFile]:
         from sbbf_tool.running.discover import discover, list_file
 
         if self.listing is not None:

@@ -71,6 +71,12 @@ class Work(Generic[Report]):
 
     def on(self, selection: Selection) -> Work[Report]:
         """Return the same work on the files of a selection. Raises UsageError if its table lacks a column that the verb needs."""
+        if selection.index is not None:
+            if self.changes:
+                hint = "change the files themselves, and then update the index"
+                raise RefusedError("an index is only read", file=selection.index.name, hint=hint)
+            if not self.given.strict:
+                selection.look_for(self.needs)
         if selection.table is None:
             return self
         selection.ensure(self.needs)

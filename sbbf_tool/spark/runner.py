@@ -81,7 +81,7 @@ class Spark:
 
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run on an executor; see `pipeline.discover`."""
-        return selection.files() if selection.table is not None else rows_of(self._list(selection, links=links), ListedFile)
+        return selection.files() if selection.is_listed_here else rows_of(self._list(selection, links=links), ListedFile)
 
     def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
@@ -90,7 +90,7 @@ class Spark:
             tally = ExecutorCounts(self.spark.sparkContext)
         self._begin("listing files")
         work = work.on(selection)
-        if selection.table is not None or selection.listing is not None:
+        if selection.is_listed_here:
             listing = Listing(self.spark, table_of(selection.files()))
         else:
             listing = Listing.of(self._list(selection, links=work.changes), keep=True)

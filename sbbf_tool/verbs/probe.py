@@ -102,7 +102,8 @@ class Probe(ReadingVerb[ProbeReport]):
             raise UsageError(f"a query of every column takes at most {MANY_VALUES:,} values, and no condition")
 
     def needs(self) -> Needs:
-        return Needs(columns=(*filter(None, (self.column, *dict(self.also))),), values=self.values)
+        columns = (*filter(None, (self.column, *dict(self.also))),)
+        return Needs(columns=columns, values=self.values, excludes=self.column is not None and self.compares is None)
 
     def on(self, file: ParquetFile) -> ProbeReport:
         if self.column is None:

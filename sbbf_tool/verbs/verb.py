@@ -97,6 +97,8 @@ class Needs(NamedTuple):
     """The columns that must have filters, and so values in the files of a table."""
     values: Any = None
     """The values that are looked for in the first of these columns, or in any; None for a verb that answers nothing about values."""
+    excludes: bool = False
+    """Whether files need no report that certainly have none of the values in the first of these columns."""
 
 
 class Given(NamedTuple):

@@ -1,0 +1,11 @@
+"""The index of a lake: which of its files may hold a value of a column, in one read, without opening any of them."""
+
+from __future__ import annotations
+
+from sbbf_tool.extension import Extension
+
+EXTENSION = Extension(
+    commands={"index": (f"{__name__}.command", "Index the files of a lake, so that probe opens only those that may hold a value.")},
+    documents={"index": f"{__name__}.contents:IndexReport"},
+    indexes={".sbbfx": f"{__name__}.lake_index:open_index"},
+)

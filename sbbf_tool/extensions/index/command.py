@@ -1,0 +1,105 @@
+"""`sbbf index`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sbbf_tool.bloom import sizing
+from sbbf_tool.cli.command import Command
+from sbbf_tool.cli.files import Files, over_files, page_limit_option
+from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.sizes import RATIO
+from sbbf_tool.display import redact
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.extension import is_table_name
+from sbbf_tool.numbers import format_count, format_number
+from sbbf_tool.storage import places
+
+if TYPE_CHECKING:
+    from sbbf_tool.extensions.index.contents import IndexReport
+    from sbbf_tool.extensions.index.units import IndexUnits
+    from sbbf_tool.reports.rows import Row
+    from sbbf_tool.running.selection import Selection
+
+
+@click.command(cls=Command)
+@click.option("-c", "--column", metavar="COLUMN", help="Index this column.")
+@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="The folder of a new index; its name ends with .sbbfx.")
+@click.option("--fpp", type=RATIO, help="The highest false-positive rate of a file.  [default: as its filters are]")
+@click.option(
+    "--false-files",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Let the index leave about N files per value that do not have it; this chooses --fpp.",
+)
+@click.option("--compact", is_flag=True, help="Merge the parts of the index into one.")
+@click.option("--dry-run", is_flag=True, help="Print what would be read and written.")
+@over_files("PATH... | INDEX", page_limit_option)
+def command(
+    files: Files,
+    column: str | None,
+    output: str | None,
+    fpp: float | None,
+    false_files: float | None,
+    compact: bool,
+) -> int:
+    """Index the files of a lake, so that probe opens only those that may hold a value.
+
+    \b
+    $ sbbf index lake -c user_id -o lake.sbbfx
+    $ sbbf probe lake.sbbfx user_id 42
+
+    The index has the filters of all files, ordered by block instead of by file, so one read tells which files may hold a value. Filters are
+    taken as they lie in the files. Filters are built from the data of the column for files that have none, or too weak ones for --fpp or
+    --false-files. `sbbf index lake.sbbfx` updates an index: it takes the files that are new or have changed since. A query lists the
+    lake, and opens such files itself, so no value is missed before the update. Files are opened, too, in which nothing may
+    exclude a value, for example because the column is encrypted.
+    """
+    from sbbf_tool.extensions.index.build import IndexTarget, index_files
+    from sbbf_tool.extensions.index.contents import Contents
+    from sbbf_tool.running.selection import Selection
+
+    if files.where is not None or files.as_files:
+        raise click.UsageError("an index is of all files, or of a table: leave out --where and --as-files")
+    if fpp is not None and false_files is not None:
+        raise click.UsageError("give one of --fpp and --false-files")
+    selection = files.selection
+    if files.index is None:
+        if column is None or output is None or compact:
+            raise click.UsageError("a new index needs --column and --output; to update one, give it as the only PATH")
+        if fpp is not None:
+            sizing.ensure_fpp(fpp)
+        names = tuple(name if is_table_name(name) else places.absolute(name) for name in files.names)
+        target, selection = IndexTarget(output, Contents(names, column, fpp)), Selection(names, table=files.table)
+    elif column is not None or output is not None or fpp is not None or false_files is not None:
+        raise click.UsageError("an index keeps its column and its false-positive rate: give no other option with it, or build another")
+    else:
+        target = IndexTarget(files.arguments[0])
+
+    def carry(verb: IndexUnits, selection: Selection) -> Iterator[Row[Any]]:
+        return files.of_selection(selection).rows(files.work(verb))
+
+    with target:
+        report = index_files(target, selection, carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
+    files.outputs.print("index", report, _show)
+    return UnreadableError.exit_code if report.failed_files else 0
+
+
+def _show(page: Page, report: IndexReport) -> None:
+    index, would = redact(report.index), "would be " if report.dry_run else ""
+    done = f"{format_count(report.new_files, 'file')} of {report.files:,} {would}indexed by {report.column}"
+    gone = f", {report.vanished_files:,} changed or vanished" if report.vanished_files else ""
+    read = f"{page.bytes(report.filter_bytes)} of filters and {page.bytes(report.data_bytes)} of data {would}read"
+    page.say(f"{index}: {done}{gone}; {read}")
+    if report.files_without_filter:
+        page.say(f"{format_count(report.files_without_filter, 'file')} may hold any value, and each query opens them:")
+        page.say_all(f"  {reason}" for reason in report.reasons)
+    if report.dry_run:
+        page.say(f"the index would have about {page.bytes(report.index_bytes)}")
+        return
+    counts = (report.units, "unit", "units"), (report.classes, "class", "classes"), (report.segments, "segment", "segments")
+    page.say(f"the index has {page.bytes(report.index_bytes)}: {', '.join(format_count(*each) for each in counts)}")
+    page.say(f"a value that is in no file leaves {format_number(report.false_files)} files to open on average")

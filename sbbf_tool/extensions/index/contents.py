@@ -1,0 +1,151 @@
+"""The contents of an index: `current.json`, which names its segments, and which each change replaces in one step."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from sbbf_tool.errors import MissingError, UnreadableError
+from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass
+from sbbf_tool.storage import places
+
+SUFFIX = ".sbbfx"
+CURRENT = "current.json"
+FORMAT, VERSION = "sbbf-index", 1
+_MOST_BYTES = 256 << 20
+_HINT = "build the index again"
+
+
+@dataclass(frozen=True)
+class SegmentEntry:
+    """What the index states of a segment."""
+
+    name: str
+    units: int
+    classes: tuple[UnitClass, ...]
+    units_bytes: int
+    blocks_bytes: int
+    files: int
+    false_files: float
+    """Expected number of files that a key is not in and that the units of this segment do not exclude."""
+    dead: str = ""
+    """The units of files that have changed or vanished since, as a bitmap in base64 after zlib; empty if there are none."""
+
+    @cached_property
+    def dead_units(self) -> bytes:
+        """A byte for each unit, 1 for a dead one; empty if there are none."""
+        if not self.dead:
+            return b""
+        bits = int.from_bytes(zlib.decompress(b64decode(self.dead)), "little")
+        return bytes(bits >> unit & 1 for unit in range(self.units)) if self.units < 256 else _spread(bits, self.units)
+
+    def with_dead(self, dead: bytes) -> SegmentEntry:
+        """Return the same segment with these dead units, a byte for each unit."""
+        text = "".join("1" if each else "0" for each in reversed(dead))
+        packed = int(text or "0", 2).to_bytes(self.units // 8 + 1, "little")
+        return replace(self, dead=b64encode(zlib.compress(packed)).decode() if any(dead) else "")
+
+    def open(self, folder: str) -> OpenSegment:
+        return OpenSegment(f"{folder}/{self.name}", self.units, self.classes, (self.units_bytes, self.blocks_bytes))
+
+
+def _spread(bits: int, count: int) -> bytes:
+    return bytes(map(int, reversed(f"{bits:0{count}b}")))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that `current.json` states."""
+
+    lake: tuple[str, ...]
+    """Names of files, folders, globs and URLs, absolute; or the table."""
+    column: str
+    fpp: float | None = None
+    """FPP per file that was requested; None for that of the filters that the files have."""
+    table_version: str | None = None
+    """Version of the table that was indexed."""
+    segments: tuple[SegmentEntry, ...] = field(default=())
+
+    @property
+    def false_files(self) -> float:
+        return sum(each.false_files for each in self.segments)
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What building or updating an index did, or would do."""
+
+    index: str
+    column: str
+    files: int
+    """Files of the lake."""
+    new_files: int
+    """Files that were indexed, because they are new or have changed."""
+    vanished_files: int
+    """Files of the index that have changed or are no longer in the lake."""
+    files_without_filter: int
+    """Files that may hold any value, because nothing in them may exclude one."""
+    failed_files: int
+    """Those of them that could not be read."""
+    reasons: tuple[str, ...]
+    """Why files may hold any value, each reason once."""
+    units: int
+    classes: int
+    segments: int
+    filter_bytes: int
+    """Bytes of filters that were read."""
+    data_bytes: int
+    """Bytes of column chunks that were read, in a dry run those that would be read."""
+    index_bytes: int
+    """Bytes of the index, in a dry run about those that are added."""
+    false_files: float
+    """Expected number of files that a value is not in, and that the index does not exclude."""
+    dry_run: bool
+
+
+def parse(data: bytes, name: str) -> Contents:
+    """Read `current.json`. Raises UnreadableError."""
+    try:
+        document = json.loads(data)
+        index = document["index"]
+        if document["format"] != FORMAT or document["version"] != VERSION:
+            raise UnreadableError(f"this release reads version {VERSION} of {FORMAT}, and not {document['version']!r}", file=name)
+        if document["checksum"] != _checksum(index):
+            raise ValueError("the checksum is that of another content")
+        segments = tuple(
+            SegmentEntry(**{**each, "classes": tuple(UnitClass(**one) for one in each["classes"])}) for each in index["segments"]
+        )
+        return Contents(**{**index, "lake": tuple(index["lake"]), "segments": segments})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise UnreadableError(f"the index is damaged: {type(error).__name__}: {error}", file=name, hint=_HINT) from None
+
+
+def build(contents: Contents) -> bytes:
+    """Build the bytes of `current.json`."""
+    index = json.loads(json.dumps(asdict(contents)))
+    return json.dumps({"format": FORMAT, "version": VERSION, "checksum": _checksum(index), "index": index}).encode()
+
+
+def _checksum(index: Any) -> str:
+    return f"{zlib.crc32(json.dumps(index, sort_keys=True).encode()):08x}"
+
+
+def read(folder: str) -> Contents:
+    """Read the contents of an index. Raises MissingError and UnreadableError."""
+    name = f"{folder}/{CURRENT}"
+    try:
+        return parse(places.open_folders(folder).read(name, _MOST_BYTES), name)
+    except FileNotFoundError:
+        raise MissingError("there is no index", file=folder) from None
+    except OSError as error:
+        raise UnreadableError(f"the index cannot be read: {error.strerror or error}", file=name) from None
+
+
+def names_of(segments: Sequence[SegmentEntry]) -> set[str]:
+    """Return the names of the files of these segments."""
+    return {each.name + end for each in segments for end in (UNITS, BLOCKS)}

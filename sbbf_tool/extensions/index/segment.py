@@ -1,0 +1,336 @@
+"""A segment of an index: two Parquet files that never change, one with the units, one with the blocks of their filters.
+
+A unit is the filter of a row group, or of several row groups of a file. Units whose columns have the same type, and whose filters have the
+same number of blocks, form a class. The file of blocks has a row group per class: block 0 of all its units, then block 1 of all, and so on,
+a page for each. A page header has a constant length, since its checksum takes five bytes whatever its value is, so the place of a page is
+computed, and one read returns what a key needs of a class. The file of units has the units of the first class, then of the next ones, and
+last those without filter, which may hold any value. `docs/reference/index-format.md` describes both to the byte.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import IO, Any, NamedTuple
+
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
+from sbbf_tool.errors import UnreadableError
+from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.parquet.columns import Column
+from sbbf_tool.parquet.footer import MAGIC, build_tail
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnChunk,
+    ColumnMetaData,
+    CompressionCodec,
+    ConvertedType,
+    DataPageHeader,
+    Encoding,
+    FieldRepetitionType,
+    FileMetaData,
+    PageHeader,
+    PageType,
+    RowGroup,
+    SchemaElement,
+    Type,
+)
+from sbbf_tool.parquet.logical import Logical, Reading
+from sbbf_tool.parquet.structs import build_struct
+from sbbf_tool.storage import places
+from sbbf_tool.storage.source import Source
+
+UNITS, BLOCKS = ".units.parquet", ".blocks.parquet"
+WHOLE_FILE, NO_CLASS = -1, -1
+FINGERPRINT_BYTES = 16
+_UNITS_PER_ROW_GROUP = 4096
+_HINT = "build the index again"
+_LONGEST_CHECKSUM = -(2**31)
+"""The checksum whose varint has the most bytes, and these bytes, which occur in no other field of a page header."""
+_ITS_BYTES = b"\xff\xff\xff\xff\x0f"
+_TESTED_AT_ONCE = 1 << 16
+"""Units among which the upper half of a hash can select each."""
+
+
+class Unit(NamedTuple):
+    """A row of the file of units."""
+
+    path: str
+    row_group: int
+    """Number of the row group, or `WHOLE_FILE`."""
+    file_bytes: int
+    version: str
+    """What changes with the content of the file: its ETag, or its times and its inode."""
+    rows: int
+    has_bounds: int
+    """1 if `low` and `high` are bounds of the values, as plain bytes of the column; otherwise 0."""
+    low: bytes
+    high: bytes
+    blocks: int
+    number: int
+    """Number of the class, or `NO_CLASS` for a unit that may hold any value."""
+    position: int
+    """Position in the class."""
+    fingerprint: bytes
+    """Hash of path, length and version; see `lake_index.fingerprint_of`."""
+
+
+_TEXT, _I32, _I64, _BYTES, _FIXED = "text", "i", "q", "bytes", "fixed"
+_KINDS = {
+    "path": _TEXT, "row_group": _I32, "file_bytes": _I64, "version": _TEXT, "rows": _I64, "has_bounds": _I32, "low": _BYTES,
+    "high": _BYTES, "blocks": _I32, "number": _I32, "position": _I32, "fingerprint": _FIXED,
+}  # fmt: skip
+"""The kind of each column of the file of units."""
+_TYPES = {_TEXT: Type.BYTE_ARRAY, _BYTES: Type.BYTE_ARRAY, _I32: Type.INT32, _I64: Type.INT64, _FIXED: Type.FIXED_LEN_BYTE_ARRAY}
+
+
+@dataclass(frozen=True)
+class UnitClass:
+    """Units of one segment with the same type and number of blocks, and where their blocks are."""
+
+    type: dict[str, Any]
+    """Type of the column as plain values; see `describe_type`."""
+    blocks: int
+    units: int
+    offset: int
+    """First byte of the class in the file of blocks."""
+    first: int
+    """Position of its first unit in the file of units."""
+
+    @cached_property
+    def column(self) -> Column:
+        """The column as questions need it. Raises UnreadableError."""
+        try:
+            logical, reading = self.type["logical"], Reading(**self.type["reading"])
+            kind, length = str(self.type["physical"]), int(self.type["length"])
+            return Column(0, ("",), ("",), kind, length, None if logical is None else Logical(**logical), 1, 0, reading=reading)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnreadableError(f"the index does not state the type of a class: {error}", hint=_HINT) from None
+
+
+def describe_type(column: Column) -> dict[str, Any]:
+    """Return the parts of a column on which hashes of values depend."""
+    logical = None if column.logical is None else column.logical._asdict()
+    return {"physical": column.physical, "length": column.type_length, "logical": logical, "reading": column.reading._asdict()}
+
+
+def find_units(run: memoryview, h: int) -> Iterator[bytes]:
+    """Yield, part by part, a byte for each block of a run: 1 if it has all bits of hash `h`, otherwise 0.
+
+    A run is itself the bytes of a filter. The upper half of a hash selects the block of a unit, and the lower half is that of `h`.
+    """
+    for start in range(0, len(run), _TESTED_AT_ONCE * BLOCK_BYTES):
+        part = run[start : start + _TESTED_AT_ONCE * BLOCK_BYTES]
+        count = len(part) // BLOCK_BYTES
+        step = -(-(1 << 32) // count) << 32
+        yield BloomFilter(part).check_hashes(array("Q", range(h & 0xFFFF_FFFF, count * step, step)))
+
+
+def build_page_header(page_bytes: int, values: int, checksum: int) -> bytes:
+    """Build the header of a PLAIN page without levels. Its length depends on the first two numbers alone."""
+    header = build_struct(
+        PageHeader(
+            type=PageType.DATA_PAGE,
+            uncompressed_page_size=page_bytes,
+            compressed_page_size=page_bytes,
+            crc=_LONGEST_CHECKSUM,
+            data_page_header=DataPageHeader(
+                num_values=values,
+                encoding=Encoding.PLAIN,
+                definition_level_encoding=Encoding.RLE,
+                repetition_level_encoding=Encoding.RLE,
+            ),
+        )
+    )
+    signed = checksum - (1 << 32) if checksum >> 31 else checksum
+    folded = (signed << 1 ^ signed >> 31) & 0xFFFF_FFFF
+    # A varint may have bytes that say no more: all five are there.
+    return header.replace(_ITS_BYTES, bytes((folded >> shift & 0x7F) | (0x80 if shift < 28 else 0) for shift in range(0, 35, 7)), 1)
+
+
+def _build_page(data: bytes | memoryview, values: int) -> bytes:
+    return b"".join((build_page_header(len(data), values, zlib.crc32(data)), data))
+
+
+class _Columns:
+    """A Parquet file that is written row group by row group, with the pages as they are given."""
+
+    def __init__(self, stream: IO[bytes], columns: Sequence[tuple[str, str, int]]) -> None:
+        self._stream, self._columns = stream, columns
+        self._row_groups: list[RowGroup] = []
+        self.position = len(MAGIC)
+        stream.write(MAGIC)
+
+    def add(self, rows: int, chunks: Iterable[tuple[int, Iterable[bytes]]]) -> None:
+        """Write a row group: for each column, its number of values and its pages."""
+        written, first = [], self.position
+        for (name, kind, _), (values, pages) in zip(self._columns, chunks, strict=True):
+            start = self.position
+            for page in pages:
+                self._stream.write(page)
+                self.position += len(page)
+            meta = ColumnMetaData(
+                type=_TYPES[kind],
+                encodings=[Encoding.PLAIN, Encoding.RLE],
+                path_in_schema=[name],
+                codec=CompressionCodec.UNCOMPRESSED,
+                num_values=values,
+                total_uncompressed_size=self.position - start,
+                total_compressed_size=self.position - start,
+                data_page_offset=start,
+            )
+            written.append(ColumnChunk(file_offset=0, meta_data=meta))
+        self._row_groups.append(RowGroup(columns=written, total_byte_size=self.position - first, num_rows=rows))
+
+    def end(self) -> int:
+        """Write the footer; return the length of the file."""
+        leaves = [
+            SchemaElement(
+                name=name,
+                type=_TYPES[kind],
+                type_length=length or None,
+                repetition_type=FieldRepetitionType.REQUIRED,
+                converted_type=ConvertedType.UTF8 if kind == _TEXT else None,
+            )
+            for name, kind, length in self._columns
+        ]
+        rows = sum(group.num_rows for group in self._row_groups)
+        schema = [SchemaElement(name="schema", num_children=len(leaves)), *leaves]
+        footer = build_struct(FileMetaData(version=1, schema=schema, num_rows=rows, row_groups=self._row_groups, created_by="sbbf"))
+        tail = footer + build_tail(footer)
+        self._stream.write(tail)
+        return self.position + len(tail)
+
+
+def write_units(stream: IO[bytes], units: Iterable[Unit]) -> int:
+    """Write the file of units; return its length."""
+    file = _Columns(stream, [(name, kind, FINGERPRINT_BYTES * (kind == _FIXED)) for name, kind in _KINDS.items()])
+    rows: list[Unit] = []
+
+    def write() -> None:
+        columns = zip(_KINDS.values(), zip(*rows, strict=True), strict=True)
+        file.add(len(rows), [(len(rows), [_build_page(_encode(kind, values), len(rows))]) for kind, values in columns])
+        rows.clear()
+
+    for unit in units:
+        rows.append(unit)
+        if len(rows) == _UNITS_PER_ROW_GROUP:
+            write()
+    if rows:
+        write()
+    return file.end()
+
+
+def write_blocks(stream: IO[bytes], classes: Iterable[tuple[int, int, Iterable[bytes]]]) -> tuple[int, list[int]]:
+    """Write the file of blocks; for each class its number of blocks and of units, and the run of each block. Return length and offsets."""
+    file = _Columns(stream, [("block", _FIXED, BLOCK_BYTES)])
+    offsets = []
+    for blocks, units, runs in classes:
+        offsets.append(file.position)
+        file.add(blocks * units, [(blocks * units, (_build_page(run, units) for run in runs))])
+    return file.end(), offsets
+
+
+def _encode(kind: str, values: Sequence[Any]) -> bytes:
+    if kind in (_I32, _I64):
+        return b"".join(value.to_bytes(4 if kind == _I32 else 8, "little", signed=True) for value in values)
+    if kind == _FIXED:
+        return b"".join(values)
+    plains = (value.encode() for value in values) if kind == _TEXT else values
+    return b"".join(chain.from_iterable((len(plain).to_bytes(4, "little"), plain) for plain in plains))
+
+
+def _decode(kind: str, data: bytes) -> list[Any]:
+    if kind in (_I32, _I64, _FIXED):
+        width = {_I32: 4, _I64: 8, _FIXED: FINGERPRINT_BYTES}[kind]
+        parts = (data[at : at + width] for at in range(0, len(data), width))
+        return list(parts) if kind == _FIXED else [int.from_bytes(part, "little", signed=True) for part in parts]
+    values, at = [], 0
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "little")
+        values.append(data[at + 4 : end].decode() if kind == _TEXT else data[at + 4 : end])
+        at = end
+    return values
+
+
+class OpenSegment:
+    """The two files of a segment, open for reading as they are needed. Use as a context manager."""
+
+    def __init__(self, path: str, units: int, classes: Sequence[UnitClass], lengths: tuple[int, int]) -> None:
+        """`path` is that of the segment without the ends of its files' names, which have these lengths."""
+        self.path, self.units, self.classes = path, units, classes
+        self._lengths = lengths
+        self._open = ExitStack()
+
+    def __enter__(self) -> OpenSegment:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._open.close()
+
+    @cached_property
+    def _blocks(self) -> Source:
+        return self._checked(self._open.enter_context(places.open_source(self.path + BLOCKS)), self._lengths[1])
+
+    @cached_property
+    def _units(self) -> ParquetFile:
+        file = self._open.enter_context(ParquetFile.open(self.path + UNITS))
+        self._checked(file.source, self._lengths[0])
+        if [column.name for column in file.footer.columns] != list(_KINDS):
+            raise UnreadableError("the columns are not those of an index", file=file.name, hint=_HINT)
+        return file
+
+    def _checked(self, source: Source, length: int) -> Source:
+        if source.size != length:
+            raise UnreadableError(f"the file has {source.size:,} bytes, and not {length:,}", file=source.name, hint=_HINT)
+        return source
+
+    def run(self, group: UnitClass, block: int) -> memoryview:
+        """Read one block of all units of a class. Raises UnreadableError, if the bytes are not those that were written."""
+        return self._page(self._blocks, self._place(group, block)[0], group.units * BLOCK_BYTES, group.units)
+
+    def expect(self, runs: Iterable[tuple[UnitClass, int]]) -> None:
+        """Announce the runs of these blocks, which are fetched concurrently."""
+        self._blocks.prefetch(self._place(*each) for each in runs)
+
+    def _place(self, group: UnitClass, block: int) -> tuple[int, int]:
+        length = _page_bytes(group.units * BLOCK_BYTES, group.units)
+        return group.offset + block * length, length
+
+    def _page(self, source: Source, offset: int, body_bytes: int, values: int) -> memoryview:
+        data = memoryview(source.read(offset, _page_bytes(body_bytes, values)))
+        body = data[len(data) - body_bytes :]
+        # The header has the checksum.
+        if data[: len(data) - body_bytes] != build_page_header(body_bytes, values, zlib.crc32(body)):
+            raise UnreadableError("the bytes are not those that were written", file=source.name, place=f"byte {offset:,}", hint=_HINT)
+        return body
+
+    def read_units(self, *names: str, only: Callable[[range], bool] = lambda rows: True) -> Iterator[tuple[Any, ...]]:
+        """Yield the position of each unit with the values of these columns; only of row groups whose range of positions is wanted."""
+        file, start = self._units, 0
+        indexes = [list(_KINDS).index(name) for name in names]
+        wanted = []
+        for number in range(file.footer.num_row_groups):
+            count = file.footer.num_rows(number) or 0
+            if only(range(start, start + count)):
+                wanted.append((number, start, count))
+            start += count
+        if start != self.units:
+            raise UnreadableError(f"the file has {start:,} units, and not {self.units:,}", file=file.name, hint=_HINT)
+        spans = {(number, index): file.footer.chunk_meta(number, index).page_range for number, _, _ in wanted for index in indexes}
+        file.source.prefetch((begin, end - begin) for begin, end in spans.values())
+        for number, first, count in wanted:
+            columns = []
+            for index in indexes:
+                begin, end = spans[number, index]
+                body_bytes = next((size for size in range(end - begin, 0, -1) if _page_bytes(size, count) == end - begin), 0)
+                columns.append(_decode(list(_KINDS.values())[index], bytes(self._page(file.source, begin, body_bytes, count))))
+            yield from zip(range(first, first + count), *columns, strict=True)
+
+
+def _page_bytes(body_bytes: int, values: int) -> int:
+    """Return the length of a page with its header."""
+    return len(build_page_header(body_bytes, values, 0)) + body_bytes

@@ -1,0 +1,217 @@
+"""The units of one file: the filters of its row groups as they lie in the file, or built from its data.
+
+A filter is taken if a query would trust it (`file.filter_answers`); otherwise one is built from the column, as `add-filter` does. A file
+that may hold any value, for example because a key is missing, has no unit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sbbf_tool.bloom import DEFAULT_FPP, sizing
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
+from sbbf_tool.bloom.filter_size import Sizing
+from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.extensions.index.segment import WHOLE_FILE, describe_type
+from sbbf_tool.file.filter_answers import doubt_of_chunk, doubt_of_filter
+from sbbf_tool.file.partitions import partition_values
+from sbbf_tool.parquet import equals
+from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
+from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
+
+if TYPE_CHECKING:
+    from sbbf_tool.file.cross_check import CrossChecks
+    from sbbf_tool.file.parquet_file import ParquetFile
+
+_MOST_BOUND_BYTES = 64
+"""Longer bounds are not kept, as of long texts."""
+
+
+@dataclass(frozen=True)
+class FileUnit:
+    """The filter of a row group, or of several row groups together."""
+
+    row_group: int
+    """Number of the row group, or -1 for all row groups."""
+    rows: int
+    low: bytes | None
+    high: bytes | None
+    """Bounds of the values, as plain bytes; None if the file does not state reliable ones."""
+    bitset: bytes
+    fpp: float
+
+
+@dataclass(frozen=True)
+class FileUnits:
+    """What an index keeps of a file."""
+
+    file: str
+    type: str
+    """Type of the column as JSON; see `segment.describe_type`."""
+    rows: int
+    units: tuple[FileUnit, ...] = ()
+    reason: str | None = None
+    """Why the file may hold any value."""
+    filter_bytes: int = 0
+    data_bytes: int = 0
+    """Bytes of the column that were read, in a dry run those that would be read."""
+    index_bytes: int = 0
+    """In a dry run, about the bytes of the units; otherwise exactly."""
+
+
+class IndexUnits(ReadingVerb[FileUnits]):
+    """Return the units of a file for an index of `column`.
+
+    With `fpp`, the FPPs of all units of the file add up to at most so much, about; without it, filters are taken as they lie in the file,
+    and new ones get the usual FPP. A dry run builds nothing.
+    """
+
+    name = "index"
+    report = FileUnits
+    column: str = opt("The column of the index", convert=as_name)
+    fpp: float | None = opt("The highest FPP of a file", default=None)
+    dry_run: bool = opt("Read no data", default=False)
+    checks: CrossChecks | None = opt("What the run has compared with another reader", default=None)
+
+    def needs(self) -> Needs:
+        return Needs(data=True, columns=(self.column,))
+
+    def on(self, file: ParquetFile) -> FileUnits:
+        rows = sum(file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups))
+        try:
+            column = find_column(file.footer.columns, self.column)
+            numbers = _numbers_with_values(file, column)
+            _ensure_usable(file, column)
+            file.expect_filters([column], whole=True, row_groups=numbers)
+            return _Units(self, file, column, numbers).build(rows)
+        except AuthenticationError:
+            raise
+        except SbbfError as error:
+            return FileUnits(file.name, "", rows, reason=error.message)
+
+
+def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
+    """Return the row groups that have values of the column. Raises SbbfError for a column chunk of which nothing may be excluded."""
+    numbers = []
+    for number in range(file.footer.num_row_groups):
+        if file.is_encrypted(number, column):
+            raise UnreadableError("the column is encrypted, and an index would disclose its values")
+        if reason := doubt_of_chunk(file, number, column, ()):
+            raise UnreadableError(reason)
+        if not file.footer.chunk_meta(number, column.index).has_only_nulls:
+            numbers.append(number)
+    return numbers
+
+
+def _ensure_usable(file: ParquetFile, column: Column) -> None:
+    """Raise UnreadableError if values of the column may be other ones for a reader than those that are hashed."""
+    keys = () if file.is_in_table else partition_values(f"{os.path.dirname(file.name)}/")
+    if any(key.casefold() == column.path[0].casefold() for key in keys):
+        raise UnreadableError("a folder states a value of the column, which readers may use in place of the stored ones")
+    if reason := column.doubt or equals.uncertainty(file.footer, column):
+        raise UnreadableError(reason)
+    if column.variant or column.is_null_typed or column.physical == "BOOLEAN":
+        raise UnreadableError(f"no filter excludes values of a column of type {column.type_name}" if not column.variant else "VARIANT")
+
+
+class _Units:
+    """The units of one file."""
+
+    def __init__(self, verb: IndexUnits, file: ParquetFile, column: Column, numbers: list[int]) -> None:
+        self._verb, self._file, self._column, self._numbers = verb, file, column, numbers
+        # The FPP of a file is at most the sum of those of its units.
+        self._fpp = None if verb.fpp is None else verb.fpp / max(1, len(numbers))
+        self._filter_bytes = self._data_bytes = 0
+        self._planned_bytes = 0
+
+    def build(self, rows: int) -> FileUnits:
+        filters = [self._stored(number) or self._new(number) for number in self._numbers]
+        found = [bloom for bloom in filters if bloom is not None]
+        index_bytes, units = self._planned_bytes + sum(bloom.num_bytes for bloom in found), tuple[FileUnit, ...]()
+        if not self._verb.dry_run:
+            united = _unite(found, self._verb.fpp) if found else BloomFilter.empty(sizing.MIN_BYTES)
+            if united is not None:
+                units = (self._unit(WHOLE_FILE, self._numbers, united),)
+            else:
+                units = tuple(self._unit(number, [number], bloom) for number, bloom in zip(self._numbers, found, strict=True))
+            index_bytes = sum(len(unit.bitset) for unit in units)
+        if sum(unit.fpp for unit in units) > sizing.SATURATED_FPP:
+            raise UnreadableError("its filters exclude fewer than half of the values")
+        kind = json.dumps(describe_type(self._column), sort_keys=True)
+        return FileUnits(self._file.name, kind, rows, units, None, self._filter_bytes, self._data_bytes, index_bytes)
+
+    def _stored(self, number: int) -> BloomFilter | None:
+        """Return the filter of a row group as it lies in the file; None if a query would not trust it, or if it is too weak."""
+        file = self._file
+        try:
+            stored = file.stored_filter(number, self._column)
+            if stored is None or stored.header.refusal or doubt_of_filter(file, stored):
+                return None
+            bitset = file.read_bitset(stored)
+        except AuthenticationError:
+            raise
+        except UnreadableError:
+            return None
+        bloom = BloomFilter(bitset[: stored.num_blocks * BLOCK_BYTES])
+        self._filter_bytes += len(bitset)
+        # Filters of other sizes would each need a class of their own.
+        if not any(bitset) or bloom.num_blocks & (bloom.num_blocks - 1):
+            return None
+        if self._fpp is None:
+            return bloom if bloom.fpp <= sizing.SATURATED_FPP / len(self._numbers) else None
+        return bloom.fold_to_fpp(self._fpp) if bloom.fpp <= FPP_TOLERANCE * self._fpp else None
+
+    def _new(self, number: int) -> BloomFilter | None:
+        """Build the filter of a row group from its data, and query it for every value; return None in a dry run."""
+        from sbbf_tool.editing.build import HashMemory, build_filter, ensure_buildable, first_bytes
+        from sbbf_tool.file.cross_check import CrossChecks
+
+        file, key = self._file, (number, self._column.index)
+        ensure_buildable(file, number, self._column)
+        target = Sizing(DEFAULT_FPP / len(self._numbers) if self._fpp is None else self._fpp)
+        if self._verb.dry_run:
+            self._data_bytes += file.footer.chunk_meta(*key).bytes
+            self._planned_bytes += first_bytes(file, key, target)
+            return None
+        built = build_filter(file, key, target, self._verb.checks or CrossChecks(), HashMemory())
+        self._data_bytes += built.bytes_read
+        return built.bloom
+
+    def _unit(self, row_group: int, numbers: list[int], bloom: BloomFilter) -> FileUnit:
+        low, high = self._bounds(numbers) or (None, None)
+        rows = sum(self._file.footer.num_rows(number) or 0 for number in numbers)
+        return FileUnit(row_group, rows, low, high, bytes(bloom.bitset), bloom.fpp)
+
+    def _bounds(self, numbers: list[int]) -> tuple[bytes, bytes] | None:
+        """Return the bounds of these row groups; None if they are unknown for one of them."""
+        footer, column, pairs = self._file.footer, self._column, list[tuple[bytes, bytes]]()
+        for number in numbers:
+            stated = stated_bounds(footer, number, column) if bounds(footer, number, column) is not None else None
+            if stated is None or max(map(len, stated)) > _MOST_BOUND_BYTES:
+                return None
+            pairs.append(stated)
+        if not pairs:
+            return None
+        return min((low for low, _ in pairs), key=lambda plain: key_of(column, plain)), max(
+            (high for _, high in pairs), key=lambda plain: key_of(column, plain)
+        )
+
+
+def _unite(filters: list[BloomFilter], fpp: float | None) -> BloomFilter | None:
+    """Return one filter for all row groups, if it excludes as much as they do; without `fpp`, as much as all of them together."""
+    limit = sum(bloom.fpp for bloom in filters) if fpp is None else fpp
+    least = min(bloom.num_bytes for bloom in filters)
+    united = filters[0].fold_to_bytes(least)
+    for bloom in filters[1:]:
+        try:
+            united |= bloom.fold_to_bytes(least)
+        except UsageError:
+            return None
+        if united.fpp > limit:
+            return None
+    return united if fpp is None else united.fold_to_fpp(fpp)

@@ -1,0 +1,264 @@
+"""An index leaves out files that certainly have none of the values, and nothing else changes: `probe` is the judge."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, write_file, write_lake
+from sbbf_tool import Probe, Verify, run
+from sbbf_tool.bloom.filter import check_block
+from sbbf_tool.cli import run as sbbf
+from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index
+from sbbf_tool.extensions.index.segment import build_page_header, find_units
+from sbbf_tool.parquet.pages import read_page
+from sbbf_tool.running.discover import discover
+from support.lakes import mixed
+from support.tables import each
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return tmp_path / "lake.sbbfx"
+
+
+def build(lake: Path, index: Path, *options: str, column: str = "v", code: int = 0) -> None:
+    assert sbbf(["index", str(lake), "-c", column, "-o", str(index), *options]) == code
+
+
+def ensure_same_answers(lake: Path, index: Path, values: list[Any], column: str = "v", **options: Any) -> int:
+    """Compare an index with `probe` of all files, for each value; return how many answers it gave without opening a file."""
+    reports = {row.path: row.report for row in run(Probe(column, values, confirm=True, **options), lake)}
+    plain = {row.path: row for row in run(Probe(column, values, **options), lake)}
+    listed = {file.path: fingerprint_of(identify(file)) for file in discover((str(lake),))}
+    excluded = 0
+    for position, value in enumerate(values):
+        known = open_index(str(index)).find_excluded([value])
+        for path in (path for path, fingerprint in listed.items() if fingerprint in known):
+            report = reports[path]
+            assert report is not None, path
+            assert position not in {hit.position for hit in report.hits}, (path, value)
+            assert not report.inconclusive, (path, report.inconclusive)
+            excluded += 1
+    narrowed = {row.path: row for row in run(Probe(column, values, **options), index)}
+    assert narrowed
+    for path, row in narrowed.items():
+        assert (row.report, row.status, row.reason) == (plain[path].report, plain[path].status, plain[path].reason)
+    for path in plain.keys() - narrowed.keys():
+        assert (reports[path] or plain[path].report).is_absent
+    return excluded
+
+
+@each("name", list(TYPES))
+@each("options", [(), ("--false-files", "0.1")])
+def test_the_answers_are_those_of_probe(name, options, tmp_path, index):
+    lake = write_lake(tmp_path / "lake", name, 14)
+    build(lake, index, *options)
+    values = values_of(lake, 30)
+    others = values_of(write_lake(tmp_path / "others", name, 2, seed=1), 10)
+    assert ensure_same_answers(lake, index, [*values, *others]) > 300
+    # One file of the lake is of today, and others are gone: the index judges none of them.
+    change_lake(lake, name, 7)
+    values = [*values_of(lake, 30), *values[:10]]
+    ensure_same_answers(lake, index, values)
+    assert sbbf(["index", str(index)]) == 0
+    assert ensure_same_answers(lake, index, values) > 300
+    assert sbbf(["index", str(index), "--compact"]) == 0
+    assert ensure_same_answers(lake, index, values) > 300
+    assert len(list(index.glob("*.parquet"))) >= 2
+
+
+def test_special_values_are_those_of_probe(tmp_path, index):
+    lake = write_lake(tmp_path / "lake", "double", 8)
+    build(lake, index)
+    for values in ([None], [0.0], [float("nan")], ["abc"], ["1e400"], [1, None], ["0.25", "x"], []):
+        ensure_same_answers(lake, index, values)
+
+
+def test_files_of_other_types_and_broken_ones_are_judged_by_themselves(tmp_path, index):
+    lake = mixed(tmp_path / "lake")
+    write_file(lake / "other.parquet", "int32", np.random.default_rng(0), 0)
+    for number, kind in enumerate((pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.decimal128(9, 0))):
+        pq.write_table(pa.table({"id": pa.array([number, 10 + number]).cast(pa.int32()).cast(kind)}), lake / f"type-{number}.parquet")
+    (lake / "id=3").mkdir()
+    pq.write_table(pa.table({"id": [100, 200]}), lake / "id=3" / "partition.parquet")
+    assert sbbf(["index", str(lake), "-c", "id", "-o", str(index)]) == 3
+    for value in ("1", "3", "13", "100", "abc", "1.5", "true", None, str(1 << 40)):
+        lake_rows = {row.path: row for row in run(Probe("id", [value]), lake)}
+        index_rows = {row.path: row for row in run(Probe("id", [value]), index)}
+        for path, row in index_rows.items():
+            assert (row.report, row.reason) == (lake_rows[path].report, lake_rows[path].reason)
+        for path in lake_rows.keys() - index_rows.keys():
+            (row,) = run(Probe("id", [value], confirm=True), path)
+            assert row.report is not None
+            assert row.report.is_absent, (path, value)
+    assert len(list(run(Verify(), index))) == len(list(run(Verify(), lake)))
+
+
+def test_a_file_that_hides_its_values_is_always_opened(tmp_path, index, fixtures, capsys):
+    lake = tmp_path / "lake"
+    shutil.copytree(fixtures, lake, ignore=shutil.ignore_patterns("*.py", "*.md"))
+    sbbf(["index", str(lake), "-c", "id", "-o", str(index)])
+    assert "encrypted" in capsys.readouterr().out
+    for value in ("1", "5", "77", "1000000"):
+        index_paths = {row.path for row in run(Probe("id", [value]), index)}
+        for row in run(Probe("id", [value], confirm=True), lake):
+            if row.path not in index_paths:
+                assert row.report is not None
+                assert row.report.is_absent, (row.path, value)
+
+
+def test_the_command(tmp_path, index, capsys):
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    for number in range(10):
+        pq.write_table(
+            pa.table({"v": range(number * 100, number * 100 + 100)}), lake / f"{number}.parquet", bloom_filter_options={"v": True}
+        )
+    build(lake, index, "--dry-run")
+    assert "would be" in capsys.readouterr().out
+    assert not index.exists()
+    build(lake, index)
+    assert "10 files of 10 indexed by v" in capsys.readouterr().out
+    assert sbbf(["probe", str(index), "v", "123"]) == 0
+    assert capsys.readouterr().out == (
+        f"{lake}/1.parquet: 123: row group 0\nQueried 1 value in 1 file: 1 file may hold 1 of the values; the index excludes 9 other files\n"
+    )
+    assert sbbf(["probe", str(index), "v", "123", "--confirm", "--format", "names"]) == 0
+    assert capsys.readouterr().out == f"{lake}/1.parquet\n"
+    assert sbbf(["probe", str(index), "v", "5000", "--format", "json"]) == 1
+    summary = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (summary["files"], summary["totals"]["files_excluded"]) == (1, 9)
+    assert sbbf(["probe", str(index), "v = 123 AND v IN (5, 123)", "--rows"]) == 0
+    assert "row 23" in capsys.readouterr().out
+
+
+@each(
+    "arguments, code, message",
+    [
+        (["{lake}", "-o", "{index}"], 2, "a new index needs --column and --output"),
+        (["{lake}", "-c", "v"], 2, "a new index needs --column and --output"),
+        (["{lake}", "-c", "v", "-o", "{lake}/x.sbbfx"], 2, "the index would be among the files"),
+        (["{lake}", "-c", "v", "-o", "{lake}x"], 2, "ends with .sbbfx"),
+        (["{lake}", "-c", "v", "-o", "{index}"], 4, "the index exists"),
+        (["{lake}", "-c", "v", "-o", "s3://bucket/x.sbbfx"], 4, "written on this machine"),
+        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "0.1", "--false-files", "3"], 2, "give one of"),
+        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "2"], 2, "fpp must be above 0"),
+        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--where", "a = 1"], 2, "leave out --where"),
+        (["{index}", "-c", "v"], 2, "an index keeps its column"),
+        (["{lake}/none.sbbfx"], 3, "there is no index"),
+    ],
+)
+def test_what_is_refused(arguments, code, message, tmp_path, index, capsys):
+    lake = write_lake(tmp_path / "lake", "int64", 2)
+    build(lake, index)
+    capsys.readouterr()
+    before = sorted(os.listdir(tmp_path))
+    assert sbbf(["index", *(argument.format(lake=lake, index=index) for argument in arguments)]) == code
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_an_index_is_only_read(tmp_path, index, capsys):
+    lake = write_lake(tmp_path / "lake", "int64", 2)
+    build(lake, index)
+    before = {path: path.read_bytes() for path in lake.iterdir()}
+    assert sbbf(["add-filter", str(index), "-c", "v", "--in-place"]) == 4
+    assert "an index is only read" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in lake.iterdir()} == before
+
+
+def test_engines_read_the_segments(tmp_path, index):
+    lake = write_lake(tmp_path / "lake", "string", 14)
+    build(lake, index)
+    (units,) = index.glob("*.units.parquet")
+    (blocks,) = index.glob("*.blocks.parquet")
+    table = pq.read_table(units, page_checksum_verification=True)
+    assert set(table.column("path").to_pylist()) == {str(path) for path in lake.iterdir()}
+    classes = [row for row in table.to_pylist() if row["number"] >= 0]
+    stored = pq.read_table(blocks, page_checksum_verification=True).column("block").to_pylist()
+    assert len(stored) == sum(row["blocks"] for row in classes)
+    assert duckdb.sql(f"SELECT path, row_group, file_bytes, version FROM '{units}'").fetchall() == [
+        tuple(row[name] for name in ("path", "row_group", "file_bytes", "version")) for row in table.to_pylist()
+    ]
+    assert [each for (each,) in duckdb.sql(f"SELECT block FROM '{blocks}'").fetchall()] == stored
+    # Block b of the unit at a position of a class with n units is row b * n + position of its row group.
+    with pq.ParquetFile(blocks) as file:
+        for number in range(file.num_row_groups):
+            of_class = [row for row in classes if row["number"] == number]
+            assert file.metadata.row_group(number).num_rows == len(of_class) * of_class[0]["blocks"]
+
+
+@each("count", [1, 2, 3, 1000, 65_536, 65_537, 150_000])
+def test_a_run_is_tested_like_its_blocks(count):
+    random = np.random.default_rng(count)
+    run_of_blocks = np.bitwise_or(random.integers(0, 256, 32 * count, np.uint8), random.integers(0, 256, 32 * count, np.uint8))
+    data = memoryview(np.bitwise_or(run_of_blocks, random.integers(0, 256, 32 * count, np.uint8)).tobytes())
+    h = int(random.integers(0, 1 << 63)) * 2 + 1
+    flags = b"".join(find_units(data, h))
+    step = max(1, count // 500)
+    assert [bool(flags[at]) for at in range(0, count, step)] == [
+        check_block(data[32 * at : 32 * at + 32], h) for at in range(0, count, step)
+    ]
+    assert len(flags) == count
+
+
+@each("checksum", [0, 1, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF])
+def test_page_headers_have_one_length(checksum):
+    header = build_page_header(3200, 100, checksum)
+    page = read_page(lambda offset, length: header[offset : offset + length], 0, len(header))
+    assert (page.header_bytes, page.stored, page.values, page.header.crc & 0xFFFF_FFFF) == (len(header), 3200, 100, checksum)
+    assert len(header) == len(build_page_header(3200, 100, 0))
+
+
+def test_a_damaged_index_is_an_error_and_no_answer(tmp_path, index, capsys):
+    lake = write_lake(tmp_path / "lake", "int64", 6)
+    build(lake, index)
+    values = [str(each) for each in values_of(lake, 1)]
+    random = np.random.default_rng(0)
+    files = sorted(index.iterdir())
+    capsys.readouterr()
+
+    def answer() -> tuple[int, list[str]]:
+        code = sbbf(["probe", str(index), "-c", "v", *(part for value in values for part in ("--value", value)), "--format", "names"])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        assert code in (0, 1) or (code, err.count("\n")) == (3, 1), err
+        return code, sorted(out.splitlines())
+
+    right = answer()
+    for path in files:
+        data = path.read_bytes()
+        for at in random.integers(0, len(data), 120):
+            damaged = bytearray(data)
+            damaged[at] ^= 1 << int(random.integers(0, 8))
+            path.write_bytes(damaged)
+            # Not all bytes matter for this value: then the answer is the right one.
+            assert answer() in (right, (3, []))
+        path.write_bytes(data[: len(data) // 2])
+        assert answer() == (3, [])
+        path.unlink()
+        assert answer() == (3, [])
+        path.write_bytes(data)
+    assert answer() == right
+
+
+def test_the_first_file_says_how_values_are_read(tmp_path, index):
+    """Without any row, a run would not say that no file has the column, or that values are of another type."""
+    lake = write_lake(tmp_path / "lake", "int64", 3)
+    build(lake, index)
+    rows = list(run(Probe("v", [-5]), index))
+    assert len(rows) == 1
+    assert rows[0].report is not None
+    assert rows[0].report.is_absent
