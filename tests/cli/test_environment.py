@@ -40,7 +40,7 @@ def test_no_variable_allows_or_widens_a_change(name):
 def test_commands_that_change_files():
     changing = {name for name, command in commands().items() if changes_files(command)}
     of_paimon = {"paimon build", "paimon add-index", "paimon remove-index"}
-    assert changing == {"apply", "add-filter", "remove-filter", "resize", "repair", *of_paimon}
+    assert changing == {"apply", "add-filter", "remove-filter", "resize", "repair", "index", *of_paimon}
 
 
 def test_no_variable_is_that_of_two_options():

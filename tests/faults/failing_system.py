@@ -141,7 +141,7 @@ def _serve() -> None:
     import numpy  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    from faults.write_paths import TABLE_PATHS, WRITE_PATHS
+    from faults.write_paths import INDEX_PATHS, TABLE_PATHS, WRITE_PATHS
 
     for line in sys.stdin:
         order = json.loads(line)
@@ -154,7 +154,7 @@ def _serve() -> None:
             os.dup2(1, 2)
             random.seed(os.getpid())
             with Disturbance(order["at"], _die, order["when"]).in_force() as disturbance:
-                code = {**WRITE_PATHS, **TABLE_PATHS}[order["path"]].act(Path(order["folder"]))
+                code = {**WRITE_PATHS, **TABLE_PATHS, **INDEX_PATHS}[order["path"]].act(Path(order["folder"]))
             os.write(forth, json.dumps(disturbance.calls).encode())
             os._exit(code)
         os.close(forth)

@@ -121,6 +121,20 @@ ADD_INDEX = "paimon add-index"
 TABLE_PATHS = {ADD_INDEX: WritePath(orders, ("paimon", "add-index", TABLE)), COMMIT: CommitPath()}
 """The ways that change a table, which is a folder of files."""
 
+LAKE, INDEX = "lake", "lake.sbbfx"
+
+
+def no_file(path: Path) -> None:
+    """Leave the folder as it is: its test writes a lake."""
+
+
+INDEX_PATHS = {
+    "build": WritePath(no_file, ("index", LAKE, "-c", "v", "-o", INDEX, "--jobs", "1")),
+    "update": WritePath(no_file, ("index", INDEX, "--jobs", "1")),
+    "compact": WritePath(no_file, ("index", INDEX, "--compact", "--jobs", "1")),
+}
+"""The ways that write an index."""
+
 
 @dataclass(frozen=True)
 class Before:

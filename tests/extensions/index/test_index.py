@@ -87,7 +87,7 @@ def test_special_values_are_those_of_probe(tmp_path, index):
 def test_files_of_other_types_and_broken_ones_are_judged_by_themselves(tmp_path, index):
     lake = mixed(tmp_path / "lake")
     write_file(lake / "other.parquet", "int32", np.random.default_rng(0), 0)
-    for number, kind in enumerate((pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.decimal128(9, 0))):
+    for number, kind in enumerate((pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.decimal128(12, 0))):
         pq.write_table(pa.table({"id": pa.array([number, 10 + number]).cast(pa.int32()).cast(kind)}), lake / f"type-{number}.parquet")
     (lake / "id=3").mkdir()
     pq.write_table(pa.table({"id": [100, 200]}), lake / "id=3" / "partition.parquet")

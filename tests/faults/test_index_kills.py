@@ -1,0 +1,99 @@
+"""Killed at any call that writes, a command on an index leaves the old index or the new one, and the next command goes on from there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from faults.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
+from faults.write_paths import INDEX, INDEX_PATHS, LAKE
+from sbbf_tool.cli import run
+from sbbf_tool.extensions.index import contents
+from sbbf_tool.extensions.index.lake_index import open_index
+
+OLD, NEW = "old", "new"
+
+
+def write(path: Path, number: int) -> None:
+    pq.write_table(pa.table({"v": range(number * 100, number * 100 + 100)}), path, row_group_size=50)
+
+
+def lay_out(folder: Path, way: str) -> Path:
+    """Write a lake of files of which each holds its own hundred values, and the index before the command."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / LAKE).mkdir(parents=True)
+    for number in range(4):
+        write(folder / LAKE / f"{number}.parquet", number)
+    if way != "build":
+        _index(folder, LAKE, "-c", "v", "-o", INDEX)
+        write(folder / LAKE / "4.parquet", 4)
+        (folder / LAKE / "0.parquet").unlink()
+    if way == "compact":
+        _index(folder, INDEX)
+        (folder / LAKE / "1.parquet").unlink()
+    return folder
+
+
+def _index(folder: Path, *arguments: str) -> None:
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        assert run(["index", *arguments, "--jobs", "1"]) == 0
+    finally:
+        os.chdir(before)
+
+
+def assert_sound(folder: Path) -> None:
+    """No file is excluded for a value that it holds, and each is for most others; all that the index names is whole."""
+    index = open_index(str(folder / INDEX))
+    for entry in index.contents.segments:
+        assert sum(1 for _ in entry.open(index.folder).read_units("path", "fingerprint")) == entry.units
+    indexed = set(index.find_paths([None]))
+    for path in (folder / LAKE).glob("*.parquet"):
+        number = int(path.stem)
+        for value in (number * 100, number * 100 + 99):
+            assert str(path) in set(index.find_paths([value])) or str(path) not in indexed
+    assert run(["probe", str(folder / INDEX), "v", "399", "--confirm", "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("way", [name if name == "update" else pytest.param(name, marks=pytest.mark.heavy) for name in INDEX_PATHS])
+def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
+    folder = tmp_path / "it"
+    calls = killer.calls(way, lay_out(folder, way))
+    assert_sound(folder)
+    moments = [(at, BEFORE) for at in range(len(calls))]
+    moments += [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
+    moments += [(len(calls) - 1, AFTER)]
+    assert len(moments) > 10
+    for at, when in moments:
+        before = None if way == "build" else contents.read(str(lay_out(folder, way) / INDEX))
+        if way == "build":
+            lay_out(folder, way)
+        assert killer.kill_at(way, folder, at, when), f"{when} {calls[at]}, number {at}"
+        if before is not None:
+            after = contents.read(str(folder / INDEX))
+            assert after == before or after.segments != before.segments
+        if (folder / INDEX / contents.CURRENT).exists():
+            assert_sound(folder)
+            _index(folder, INDEX)
+        else:
+            _index(folder, LAKE, "-c", "v", "-o", INDEX)
+        assert_sound(folder)
+        assert set(open_index(str(folder / INDEX)).find_paths([None])) == {str(path) for path in (folder / LAKE).iterdir()}
+
+
+def test_files_that_nothing_names_are_removed_when_they_are_old(tmp_path):
+    folder = lay_out(tmp_path / "it", "update")
+    young, old = (folder / INDEX / f"segment-{name}.units.parquet" for name in ("young", "old"))
+    for path in (young, old):
+        path.write_bytes(b"")
+    os.utime(old, (time.time() - 7200,) * 2)
+    _index(folder, INDEX)
+    assert (young.exists(), old.exists()) == (True, False)
+    assert_sound(folder)
