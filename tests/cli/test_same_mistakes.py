@@ -26,6 +26,7 @@ COMMANDS: dict[str, Callable[[str, str], list[str]]] = {
     "resize": lambda path, column: ["resize", path, "-c", column, "--fpp", "0.3", "--in-place"],
     "repair": lambda path, column: ["repair", path, "-c", column, "--in-place"],
     "advise": lambda path, column: ["advise", path, "--query", f"{column} = 5"],
+    "index": lambda path, column: ["index", path, "-c", column, "-o", "new.sbbfx"],
     "report": lambda path, column: ["report", path, "-o", "page.html", "--allow", "overwrite", "--query", f"{column} = 5"],
 }
 """A command line of each command, for a path and a column."""

@@ -11,29 +11,37 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.filter import BLOCK_BYTES
-from sbbf_tool.errors import ChangedError, RefusedError, UsageError
+from sbbf_tool.bloom.sizing import ensure_fpp
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageError
+from sbbf_tool.extension import is_table_name
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.contents import CURRENT, Contents, IndexReport, SegmentEntry
-from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, version_of
+from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, selection_of, version_of
 from sbbf_tool.extensions.index.segment import BLOCKS, NO_CLASS, UNITS, WHOLE_FILE, OpenSegment, Unit, UnitClass, write_blocks, write_units
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.reports.rows import OK, ListedFile, Row
+from sbbf_tool.running.local import LocalRunner
+from sbbf_tool.running.named_columns import lacks_columns, reason_of
+from sbbf_tool.running.work import Work
 from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 from sbbf_tool.storage.system_calls import close, leads_to, lock, open_to_change
 from sbbf_tool.storage.whole import write_whole
+from sbbf_tool.verbs.verb import as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.running.selection import Selection
 
+    Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
     Carry = Callable[[IndexUnits, Selection], Iterator[Row[FileUnits]]]
 
 MOST_SEGMENTS = 16
@@ -43,6 +51,7 @@ _TICK_SECONDS = 0.05
 _TILE_BYTES = 64 << 20
 """Bytes of blocks in memory at once."""
 _KEPT_SECONDS = 3600
+_MOST_LINES = 20
 _TypeAndBlocks = tuple[str, int]
 
 
@@ -72,6 +81,9 @@ class IndexTarget:
 
     def __exit__(self, *exc_info: object) -> None:
         self._stack.close()
+        if self.is_new:
+            with suppress(OSError):
+                os.rmdir(self.folder)  # if it is empty
 
     def begin(self) -> None:
         """Make the folder, or keep other processes from changing the index. Raises SbbfError."""
@@ -107,6 +119,53 @@ class IndexTarget:
             raise ChangedError("another process has updated the index", file=self.folder, hint="run the command again")
 
 
+def begin_index(paths: Paths, column: str, index: str, where: str | None, fpp: float | None, false_files: float | None) -> IndexTarget:
+    """Return a new index, of which nothing is written yet. Raises UsageError, and RefusedError if it exists."""
+    if fpp is not None:
+        ensure_fpp(fpp)
+    if false_files is not None and (fpp is not None or not false_files > 0):
+        raise UsageError("an index has a false-positive rate, or a number of false files above 0")
+    names = (name if is_table_name(name) else places.absolute(name) for name in map(os.fsdecode, as_iterable(paths)))
+    return IndexTarget(os.fspath(index), Contents(tuple(names), as_name(column), where, fpp))
+
+
+def build_index(
+    paths: Paths,
+    column: str,
+    index: str,
+    *,
+    where: str | None = None,
+    fpp: float | None = None,
+    false_files: float | None = None,
+    dry_run: bool = False,
+    **run: Any,
+) -> IndexReport:
+    """Index a column of all files of these paths, or of a table, in the new folder `index`, whose name ends with `.sbbfx`.
+
+    `where` selects partitions, and `fpp` is the highest FPP of a file; `false_files`, the number of files that a value leaves besides those
+    that have it, chooses it. The other options are `jobs`, `on`, `keys` and `max_page_bytes` of `sbbf_tool.run`. Raises SbbfError.
+    """
+    target = begin_index(paths, column, index, where, fpp, false_files)
+    return _run(target, run, false_files=false_files, dry_run=dry_run)
+
+
+def update_index(index: str, *, compact: bool = False, dry_run: bool = False, **run: Any) -> IndexReport:
+    """Index the files that are new or have changed since; with `compact`, merge all segments. See `build_index` for other options."""
+    return _run(IndexTarget(os.fspath(index)), run, compact=compact, dry_run=dry_run)
+
+
+def _run(target: IndexTarget, options: Mapping[str, Any], **request: Any) -> IndexReport:
+    options = dict(options)
+    runner = options.pop("on", None) or LocalRunner(options.pop("jobs", None))
+
+    def carry(verb: IndexUnits, selection: Selection) -> Iterator[Row[FileUnits]]:
+        with runner:
+            yield from runner.run(selection, Work(verb, **options))
+
+    with target:
+        return index_files(target, selection_of(target.before), carry, **request)
+
+
 def index_files(
     target: IndexTarget,
     selection: Selection,
@@ -124,29 +183,40 @@ def index_files(
         target.begin()
     before = target.before
     listed = [identify(file) for file in selection.files() if file.skipped is None]
-    by_fingerprint = {fingerprint: file for file in listed if (fingerprint := fingerprint_of(file)) is not None}
-    segments, known, gone = _mark_dead(target, set(by_fingerprint))
-    new = [file for fingerprint, file in by_fingerprint.items() if fingerprint not in known]
+    if not listed and selection.where is not None:
+        raise UnreadableError("no file is in the partitions that are selected")
+    fingerprints = {file.path: fingerprint_of(file) for file in listed}
+    segments, known, gone = _mark_dead(target, set(filter(None, fingerprints.values())))
+    new = [file for file in listed if fingerprints[file.path] not in known]
     fpp = before.fpp if false_files is None else min(0.5, false_files / max(1, len(listed)))
     _wait_for_other_times(new)
-    counts, reasons = Counter[str](), dict[str, None]()
+    counts, reasons = Counter[str](new=0), dict[str, None]()  # an empty one would keep truth values as they are
+    errors: list[str] = []
     verb = IndexUnits(before.column, fpp, dry_run, CrossChecks())
     with closing(_Collected(target.folder)) as collected:
         rows = carry(verb, selection.only(new)) if new else iter(())
         of_path = {file.path: file for file in new}
+        useless: Row[FileUnits] | None = None
         for row in rows:
-            report = row.report
+            report, is_useless = row.report, row.status != OK or lacks_columns(row)
+            counts["useful"] += not is_useless
+            useless = useless or (row if is_useless else None)
             if row.status == OK and report is not None:
                 counts.update(new=1, doubtful=report.reason is not None)
                 for name in ("filter_bytes", "data_bytes", "index_bytes"):
                     counts[name] += getattr(report, name)
                 if report.reason is not None:
                     reasons[report.reason] = None
-                if not dry_run:
+                if not dry_run and fingerprints[row.path] is not None:
                     collected.add(of_path[row.path], report)
             else:
-                counts.update(doubtful=1, failed=1)
-                reasons[row.reason or row.status] = None
+                counts["failed"] += 1
+                errors.append(f"{row.path}: {row.reason}")
+                del errors[_MOST_LINES:]
+        if target.is_new and useless is not None and not counts["useful"]:
+            if useless.status != OK:
+                raise useless.to_error()
+            raise UsageError(f"no file has the column: {reason_of(useless)}")
         if not dry_run:
             if collected.units:
                 segments.append(_write_segment(target.folder, collected.classes(), collected.files, collected.false_files))
@@ -165,7 +235,8 @@ def index_files(
         vanished_files=gone,
         files_without_filter=counts["doubtful"],
         failed_files=counts["failed"],
-        reasons=tuple(reasons)[:20],
+        errors=tuple(errors),
+        reasons=tuple(reasons)[:_MOST_LINES],
         units=sum(each.units for each in segments),
         classes=sum(len(each.classes) for each in segments),
         segments=len(segments),

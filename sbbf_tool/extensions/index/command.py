@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.bloom import sizing
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.extension import is_table_name
 from sbbf_tool.numbers import format_count, format_number
-from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import IndexReport
@@ -50,32 +48,27 @@ def command(
 
     \b
     $ sbbf index lake -c user_id -o lake.sbbfx
-    $ sbbf probe lake.sbbfx user_id 42
+    $ sbbf index lake -c user_id -o small.sbbfx --false-files 1
 
-    The index has the filters of all files, ordered by block instead of by file, so one read tells which files may hold a value. Filters are
-    taken as they lie in the files. Filters are built from the data of the column for files that have none, or too weak ones for --fpp or
-    --false-files. `sbbf index lake.sbbfx` updates an index: it takes the files that are new or have changed since. A query lists the
-    lake, and opens such files itself, so no value is missed before the update. Files are opened, too, in which nothing may
-    exclude a value, for example because the column is encrypted.
+    `sbbf probe lake.sbbfx user_id 42` then answers as for the lake. The index has the filters of all files, ordered by block instead of by
+    file: one read tells which files may hold a value, and only these are opened. Filters are taken as they lie in the files. Files that
+    have none, or too weak ones for --fpp or --false-files, get new ones in the index, for which the column is read. Those are opened by
+    each query in which nothing may exclude a value, for example because the column is encrypted.
+
+    `sbbf index lake.sbbfx` updates an index: it takes the files that are new or have changed since. A query before that lists the lake, and
+    opens such files itself, so that no value is missed.
     """
-    from sbbf_tool.extensions.index.build import IndexTarget, index_files
-    from sbbf_tool.extensions.index.contents import Contents
-    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.extensions.index.build import IndexTarget, begin_index, index_files
+    from sbbf_tool.extensions.index.lake_index import selection_of
 
-    if files.where is not None or files.as_files:
-        raise click.UsageError("an index is of all files, or of a table: leave out --where and --as-files")
-    if fpp is not None and false_files is not None:
-        raise click.UsageError("give one of --fpp and --false-files")
-    selection = files.selection
+    if files.as_files:
+        raise click.UsageError("the root of a table means its live files, also when the index is queried: leave out --as-files")
     if files.index is None:
         if column is None or output is None or compact:
             raise click.UsageError("a new index needs --column and --output; to update one, give it as the only PATH")
-        if fpp is not None:
-            sizing.ensure_fpp(fpp)
-        names = tuple(name if is_table_name(name) else places.absolute(name) for name in files.names)
-        target, selection = IndexTarget(output, Contents(names, column, fpp)), Selection(names, table=files.table)
-    elif column is not None or output is not None or fpp is not None or false_files is not None:
-        raise click.UsageError("an index keeps its column and its false-positive rate: give no other option with it, or build another")
+        target = begin_index(files.names, column, output, files.where, fpp, false_files)
+    elif column is not None or output is not None or fpp is not None or false_files is not None or files.where is not None:
+        raise click.UsageError("an index keeps its column, its files and its false-positive rate: give them to a new one")
     else:
         target = IndexTarget(files.arguments[0])
 
@@ -83,8 +76,12 @@ def command(
         return files.of_selection(selection).rows(files.work(verb))
 
     with target:
-        report = index_files(target, selection, carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
+        report = index_files(target, selection_of(target.before), carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
     files.outputs.print("index", report, _show)
+    for error in report.errors:
+        complain(f"sbbf: {error}")
+    if more := report.failed_files - len(report.errors):
+        complain(f"sbbf: {format_count(more, 'more file')} could not be read")
     return UnreadableError.exit_code if report.failed_files else 0
 
 

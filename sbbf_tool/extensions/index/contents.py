@@ -65,6 +65,8 @@ class Contents:
     lake: tuple[str, ...]
     """Names of files, folders, globs and URLs, absolute; or the table."""
     column: str
+    where: str | None = None
+    """Predicate on the partitions whose files are indexed; a query opens the others."""
     fpp: float | None = None
     """FPP per file that was requested; None for that of the filters that the files have."""
     table_version: str | None = None
@@ -91,7 +93,9 @@ class IndexReport:
     files_without_filter: int
     """Files that may hold any value, because nothing in them may exclude one."""
     failed_files: int
-    """Those of them that could not be read."""
+    """Files that could not be read, which are not in the index."""
+    errors: tuple[str, ...]
+    """The first of them, each with the reason."""
     reasons: tuple[str, ...]
     """Why files may hold any value, each reason once."""
     units: int

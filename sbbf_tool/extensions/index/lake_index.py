@@ -7,24 +7,30 @@ were indexed, which the listing of the lake shows.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import block_index
+from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.index import contents
-from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, find_units
+from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, find_units, parts_of
 from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.texts import values_of
 from sbbf_tool.parquet.notation import ABSENT
-from sbbf_tool.parquet.statistics import key_of
+from sbbf_tool.parquet.statistics import Bounds, key_of
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
+    from sbbf_tool.extensions.index.contents import Contents
     from sbbf_tool.file.question import Question
+    from sbbf_tool.running.selection import Selection
     from sbbf_tool.verbs.verb import Needs
 
 _ONE = b"\1"
@@ -69,7 +75,7 @@ class LakeIndex:
         self.excluded, first, is_empty = 0, None, True
         known = self.find_excluded(needs.values) if needs.columns[:1] == (self.contents.column,) else frozenset()
         for file in files:
-            if known and file.skipped is None and fingerprint_of(identify(file)) in known:
+            if _is_among(file, known):
                 first = first or file
                 self.excluded += 1
             else:
@@ -100,6 +106,43 @@ class LakeIndex:
                     if hits[unit] and not (dead and dead[unit]) and path not in seen:
                         seen.add(path)
                         yield path
+
+
+def _is_among(file: ListedFile, known: AbstractSet[bytes]) -> bool:
+    return bool(known) and file.skipped is None and fingerprint_of(identify(file)) in known
+
+
+def prune(index: str | os.PathLike[str], values: Mapping[str, object], *, listing: bool = True) -> list[str]:
+    """Return the paths of the files of an index that may hold one of the values of its column, for pyarrow, Polars, pandas or DuckDB.
+
+        pyarrow.dataset.dataset(prune("lake.sbbfx", {"user_id": [42, 43]})).to_table(filter=...)
+
+    The lake is listed, and files are returned that are new or have changed since they were indexed; without `listing`, only the index is
+    read, which knows nothing of them. Raises UsageError for another column, and UnreadableError for a damaged index.
+    """
+    lake_index = open_index(os.fspath(index))
+    column = lake_index.contents.column
+    if set(values) != {column}:
+        raise UsageError(f"the index is of column {column}, not of {', '.join(map(str, values)) or 'none'}", file=lake_index.name)
+    wanted = values_of(values[column])
+    if not listing:
+        return list(lake_index.find_paths(wanted))
+    known = lake_index.find_excluded(wanted)
+    return [
+        file.path
+        for file in selection_of(replace(lake_index.contents, where=None)).files()
+        if file.skipped is None and not _is_among(file, known)
+    ]
+
+
+def selection_of(index: Contents) -> Selection:
+    """Return the files of the lake that are indexed, as they are now."""
+    from sbbf_tool.file.partitions import parse_predicate
+    from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.table import find_table
+
+    where = None if index.where is None else parse_predicate(index.where)
+    return Selection(index.lake, where, table=find_table(index.lake[0]) if len(index.lake) == 1 else None)
 
 
 def open_index(name: str) -> LakeIndex:
@@ -142,37 +185,57 @@ class _UnitTest:
 
     def __init__(self, segment: OpenSegment, group: UnitClass, question: Question, hits: bytearray) -> None:
         self._segment, self._group, self._question, self._hits = segment, group, question, hits
-        self._bounds: dict[int, tuple[Any, Any]] = {}
+        self._bounds: dict[int, tuple[int, bytes, bytes]] = {}
 
-    def query(self, by_block: Iterable[tuple[int, list[int]]]) -> None:
+    def query(self, by_block: Sequence[tuple[int, list[int]]]) -> None:
         """Mark the units that may hold one of the values."""
-        group, hits = self._group, self._hits
-        open_units = group.units
+        if len(by_block) > _FETCHED:
+            self._query_many(by_block)
+            return
         for block, places_of in by_block:
-            run = self._segment.run(group, block)
+            run = self._segment.run(self._group, block)
             for place in places_of:
-                start = group.first
+                start = self._group.first
                 for flags in find_units(run, self._question.row.hashes[place]):
                     at = flags.find(_ONE)
                     while at >= 0:
-                        if not hits[start + at] and self._is_within(start + at, place):
-                            hits[start + at] = 1
-                            open_units -= 1
+                        if not self._hits[start + at] and self._is_within(start + at, place):
+                            self._hits[start + at] = 1
                         at = flags.find(_ONE, at + 1)
                     start += len(flags)
-                if not open_units:
-                    return
 
     def _is_within(self, unit: int, place: int) -> bool:
         """Return whether the value of a hash is within the bounds of a unit."""
-        keys = self._question.row.keys
-        if place >= len(keys):
-            return True
         if unit not in self._bounds:
             # Those of a row group of the file of units are read together.
             found = self._segment.read_units("has_bounds", "low", "high", only=lambda rows: unit in rows)
-            for number, has_bounds, *plain in found:
-                low, high = (key_of(self._group.column, each) for each in plain) if has_bounds else (None, None)
-                self._bounds[number] = low, high
-        low, high = self._bounds[unit]
-        return low is None or high is None or bool(low <= keys[place] <= high)
+            self._bounds.update((number, (has_bounds, low, high)) for number, has_bounds, low, high in found)
+        return place in self._places_within(*self._bounds[unit]) or place >= len(self._question.row.keys)
+
+    def _places_within(self, has_bounds: int, low: bytes, high: bytes) -> range:
+        keys, column = self._question.row.keys, self._group.column
+        ends = (key_of(column, low), key_of(column, high)) if has_bounds else (None, None)
+        return range(len(keys)) if None in ends else self._question.candidates(Bounds(*ends)).ordered
+
+    def _query_many(self, by_block: Sequence[tuple[int, list[int]]]) -> None:
+        """Do the same by arrays, for hashes in thousands of blocks. It ends when no unit is left that a further hash could mark."""
+        import numpy as np
+
+        group, hashes, ordered = self._group, self._question.row.hashes, len(self._question.row.keys)
+        stop = group.first + group.units
+        found = self._segment.read_units("has_bounds", "low", "high", only=lambda rows: rows.start < stop and group.first < rows.stop)
+        spans = [self._places_within(*bounds) for number, *bounds in found if group.first <= number < stop]
+        first, end = (np.array([getattr(span, name) for span in spans]) for name in ("start", "stop"))
+        is_open = (first < end) | (ordered < len(hashes))
+        bases = [np.arange(count, dtype=np.uint64) * np.uint64(step >> 32) << np.uint64(32) for count, step in parts_of(group.units)]
+        for block, places_of in by_block:
+            run = self._segment.run(group, block)
+            for place in places_of:
+                flags = np.frombuffer(b"".join(find_units(run, hashes[place], bases)), np.bool_)
+                marked = np.flatnonzero(flags & is_open)
+                marked = marked[(first[marked] <= place) & (place < end[marked])] if place < ordered else marked
+                is_open[marked] = False
+                for unit in marked.tolist():
+                    self._hits[group.first + unit] = 1
+            if not is_open.any():
+                return

@@ -117,16 +117,24 @@ def describe_type(column: Column) -> dict[str, Any]:
     return {"physical": column.physical, "length": column.type_length, "logical": logical, "reading": column.reading._asdict()}
 
 
-def find_units(run: memoryview, h: int) -> Iterator[bytes]:
+def parts_of(units: int) -> Iterator[tuple[int, int]]:
+    """Yield, for each part of a run, its number of units, and the distance of the hashes that select them one after the other."""
+    for start in range(0, units, _TESTED_AT_ONCE):
+        count = min(_TESTED_AT_ONCE, units - start)
+        yield count, -(-(1 << 32) // count) << 32
+
+
+def find_units(run: memoryview, h: int, bases: Sequence[Any] | None = None) -> Iterator[bytes]:
     """Yield, part by part, a byte for each block of a run: 1 if it has all bits of hash `h`, otherwise 0.
 
-    A run is itself the bytes of a filter. The upper half of a hash selects the block of a unit, and the lower half is that of `h`.
+    A run is itself the bytes of a filter. The upper half of a hash selects the block of a unit, and the lower half is that of `h`. `bases`
+    are the hashes of each part without lower half, as arrays of numpy, for many calls.
     """
-    for start in range(0, len(run), _TESTED_AT_ONCE * BLOCK_BYTES):
-        part = run[start : start + _TESTED_AT_ONCE * BLOCK_BYTES]
-        count = len(part) // BLOCK_BYTES
-        step = -(-(1 << 32) // count) << 32
-        yield BloomFilter(part).check_hashes(array("Q", range(h & 0xFFFF_FFFF, count * step, step)))
+    start, low = 0, h & 0xFFFF_FFFF
+    for number, (count, step) in enumerate(parts_of(len(run) // BLOCK_BYTES)):
+        part = run[start * BLOCK_BYTES : (start + count) * BLOCK_BYTES]
+        start += count
+        yield BloomFilter(part).check_hashes(array("Q", range(low, count * step, step)) if bases is None else bases[number] | low)
 
 
 def build_page_header(page_bytes: int, values: int, checksum: int) -> bytes:

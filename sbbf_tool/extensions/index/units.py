@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
@@ -21,6 +21,7 @@ from sbbf_tool.file.partitions import partition_values
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
+from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
 
@@ -62,6 +63,7 @@ class FileUnits:
     """Bytes of the column that were read, in a dry run those that would be read."""
     index_bytes: int = 0
     """In a dry run, about the bytes of the units; otherwise exactly."""
+    named_columns: tuple[NamedColumn, ...] = ()
 
 
 class IndexUnits(ReadingVerb[FileUnits]):
@@ -83,16 +85,17 @@ class IndexUnits(ReadingVerb[FileUnits]):
 
     def on(self, file: ParquetFile) -> FileUnits:
         rows = sum(file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups))
+        named_columns = file.name_columns((self.column,))
         try:
             column = find_column(file.footer.columns, self.column)
             numbers = _numbers_with_values(file, column)
             _ensure_usable(file, column)
             file.expect_filters([column], whole=True, row_groups=numbers)
-            return _Units(self, file, column, numbers).build(rows)
+            return replace(_Units(self, file, column, numbers).build(rows), named_columns=named_columns)
         except AuthenticationError:
             raise
         except SbbfError as error:
-            return FileUnits(file.name, "", rows, reason=error.message)
+            return FileUnits(file.name, "", rows, reason=error.message, named_columns=named_columns)
 
 
 def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,7 +19,10 @@ from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, w
 from sbbf_tool import Probe, Verify, run
 from sbbf_tool.bloom.filter import check_block
 from sbbf_tool.cli import run as sbbf
-from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index
+from sbbf_tool.errors import UsageError
+from sbbf_tool.extensions.index import lake_index
+from sbbf_tool.extensions.index.build import build_index, update_index
+from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune
 from sbbf_tool.extensions.index.segment import build_page_header, find_units
 from sbbf_tool.parquet.pages import read_page
 from sbbf_tool.running.discover import discover
@@ -108,7 +112,7 @@ def test_a_file_that_hides_its_values_is_always_opened(tmp_path, index, fixtures
     lake = tmp_path / "lake"
     shutil.copytree(fixtures, lake, ignore=shutil.ignore_patterns("*.py", "*.md"))
     sbbf(["index", str(lake), "-c", "id", "-o", str(index)])
-    assert "encrypted" in capsys.readouterr().out
+    assert "the footer is encrypted" in capsys.readouterr().err
     for value in ("1", "5", "77", "1000000"):
         index_paths = {row.path for row in run(Probe("id", [value]), index)}
         for row in run(Probe("id", [value], confirm=True), lake):
@@ -131,7 +135,8 @@ def test_the_command(tmp_path, index, capsys):
     assert "10 files of 10 indexed by v" in capsys.readouterr().out
     assert sbbf(["probe", str(index), "v", "123"]) == 0
     assert capsys.readouterr().out == (
-        f"{lake}/1.parquet: 123: row group 0\nQueried 1 value in 1 file: 1 file may hold 1 of the values; the index excludes 9 other files\n"
+        f"{lake}/1.parquet: 123: row group 0\n"
+        "Queried 1 value in 1 file: 1 file may hold 1 of the values; the index excludes 9 other files\n"
     )
     assert sbbf(["probe", str(index), "v", "123", "--confirm", "--format", "names"]) == 0
     assert capsys.readouterr().out == f"{lake}/1.parquet\n"
@@ -151,9 +156,11 @@ def test_the_command(tmp_path, index, capsys):
         (["{lake}", "-c", "v", "-o", "{lake}x"], 2, "ends with .sbbfx"),
         (["{lake}", "-c", "v", "-o", "{index}"], 4, "the index exists"),
         (["{lake}", "-c", "v", "-o", "s3://bucket/x.sbbfx"], 4, "written on this machine"),
-        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "0.1", "--false-files", "3"], 2, "give one of"),
+        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "0.1", "--false-files", "3"], 2, "or a number of false files"),
         (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "2"], 2, "fpp must be above 0"),
-        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--where", "a = 1"], 2, "leave out --where"),
+        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--where", "a = 1"], 2, "a"),
+        (["{lake}", "-c", "w", "-o", "{lake}/../new.sbbfx"], 2, "no file has the column"),
+        (["{lake}/none.parquet", "-c", "v", "-o", "{lake}/../new.sbbfx"], 3, "none.parquet"),
         (["{index}", "-c", "v"], 2, "an index keeps its column"),
         (["{lake}/none.sbbfx"], 3, "there is no index"),
     ],
@@ -168,6 +175,53 @@ def test_what_is_refused(arguments, code, message, tmp_path, index, capsys):
     assert (out, err.count("\n")) == ("", 1)
     assert message in err
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_only_some_partitions_are_indexed(tmp_path, index):
+    lake = tmp_path / "lake"
+    for number in range(4):
+        write_lake(lake / f"day={number}", "int64", 2, seed=number)
+    build(lake, index, "--where", "day >= '2'")
+    assert {Path(path).parent.name for path in open_index(str(index)).find_paths([None])} == {"day=2", "day=3"}
+    values = values_of(lake, 20)
+    assert ensure_same_answers(lake, index, values) > 40
+    write_lake(lake / "day=5", "int64", 1, seed=5)
+    report = update_index(str(index))
+    assert (report.files, report.new_files, report.vanished_files) == (5, 1, 0)
+
+
+def test_pruned_files_for_python(tmp_path, index):
+    lake = write_lake(tmp_path / "lake", "int64", 12)
+    report = build_index(lake, "v", str(index), false_files=0.01)
+    assert (report.files, report.new_files, report.failed_files, report.segments) == (12, 12, 0, 1)
+    assert report.false_files < 0.02
+    values = values_of(lake, 4)
+    paths = prune(index, {"v": values})
+    assert prune(index, {"v": values}, listing=False) == paths
+    with_values = {str(path) for path in lake.iterdir() if set(pq.read_table(path).column("v").to_pylist()) & set(values)}
+    assert with_values <= set(paths)
+    assert len(paths) <= len(with_values) + 1
+    assert ds.dataset(paths).to_table(filter=ds.field("v").isin(values)).num_rows >= len(values)
+    assert prune(index, {"v": [-7]}) == []
+    write_file(lake / "new.parquet", "int64", np.random.default_rng(5), 0)
+    (Path(paths[0])).unlink()
+    assert set(prune(index, {"v": values})) == {*paths[1:], str(lake / "new.parquet")}
+    assert prune(index, {"v": values}, listing=False) == paths
+    with pytest.raises(UsageError, match="the index is of column v, not of n"):
+        prune(index, {"n": [1]})
+
+
+def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
+    lake = write_lake(tmp_path / "lake", "int64", 20)
+    build_index(lake, "v", str(index), false_files=0.1)
+    values = [*values_of(lake, 40), *range(-200, 0)]
+    few = [prune(index, {"v": [value]}) for value in values]
+    many = open_index(str(index)).find_excluded(values)
+    one_by_one = set.intersection(*(open_index(str(index)).find_excluded([value]) for value in values))
+    assert many == one_by_one
+    monkeypatch.setattr(lake_index, "_FETCHED", 0)
+    assert [prune(index, {"v": [value]}) for value in values] == few
+    assert open_index(str(index)).find_excluded(values) == many
 
 
 def test_an_index_is_only_read(tmp_path, index, capsys):
