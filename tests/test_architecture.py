@@ -32,7 +32,7 @@ ORDER = (
     "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "running", "spark", "cli",
 )  # fmt: skip
 BUDGETS = {
-    "words": 885,
+    "words": 895,
     "bloom": 1_160,
     "parquet": 4_140,
     "encryption": 820,
@@ -45,12 +45,12 @@ BUDGETS = {
     "advice": 802,
     "editing": 912,
     "verbs": 3_490,
-    "running": 1_945,
+    "running": 1_962,
     "spark": 1_825,
     "cli": 6_000,
     "avro": 380,
     "paimon": 5_150,
-    "tables": 4_465,
+    "tables": 4_450,
     "report": 2_040,
     "conformance": 1_906,
     "engine_runs": 1_470,
