@@ -57,6 +57,7 @@ class Use(NamedTuple):
     """Those of the users that query a dictionary that holds all values instead."""
 
 
+@lru_cache(maxsize=256)
 def use_of(column: Column, names: tuple[str, ...], *, arrow_type: str | None = None, has_interval_mark: bool = False) -> Use:
     """Return what the named engines make of filters on `column`; without names, all engines count, but none is known to read the files."""
     engines = {report.id: report for report in engines_of(names)}
