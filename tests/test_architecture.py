@@ -39,7 +39,7 @@ BUDGETS = {
     "storage": 5_356,
     "reports": 910,
     "file": 3_074,
-    "query_engines": 525,
+    "query_engines": 527,
     "rules": 1_791,
     "writers": 475,
     "advice": 802,

@@ -173,8 +173,7 @@ class Explain(ReadingVerb[ExplainReport]):
         kind, has_mark = arrow_type(file.footer, question.column), has_interval_mark(file.footer, question.column)
         verdicts_of = partial(list_verdicts, question.column, engines, arrow_type=kind, has_interval_mark=has_mark)
         unreadable: list[str] = []
-        numbers = range(file.footer.num_row_groups)
-        row_groups = [_explain_row_group(file, number, question, verdicts_of, unreadable) for number in numbers]
+        row_groups = [_explain_row_group(file, at, question, verdicts_of, unreadable) for at in range(file.footer.num_row_groups)]
         is_comparable = all(literal.verdict is None for literal in question.literals)
         count_steps = cache(partial(_count_steps, [pruning.row_group for pruning in row_groups]))
         return ExplainReport(
@@ -188,7 +187,7 @@ class Explain(ReadingVerb[ExplainReport]):
             column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
             row_groups=tuple(pruning.row_group for pruning in row_groups),
             engines=tuple(
-                _explain_engine(engine, verdict, row_groups, [each.verdicts[at] for each in row_groups], count_steps, is_comparable)
+                _explain_engine(engine, verdict, [(each, each.verdicts[at]) for each in row_groups], count_steps, is_comparable)
                 for at, (engine, verdict) in enumerate(zip(engines, verdicts_of(), strict=True))
             ),
             unreadable=tuple(unreadable),
@@ -308,38 +307,36 @@ def _find_filter(file: ParquetFile, row_group: int, column: Column) -> tuple[Sto
 def _explain_engine(
     engine: EngineReport,
     column_verdict: EngineVerdict,
-    row_groups: Sequence[_Pruning],
-    verdicts: Sequence[EngineVerdict],
+    pairs: Sequence[tuple[_Pruning, EngineVerdict]],
     count_steps: Callable[[tuple[str, ...]], dict[str, Any]],
     is_comparable: bool,
 ) -> EngineExplanation:
     """Explain what one engine skips, by its verdict on the column and on each filter, and why it does or does not use the filters."""
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
-    pairs = list(zip(row_groups, verdicts, strict=True))
     steps = tuple([_choose_step(*pair, uses_dictionary=uses_dictionary, is_comparable=is_comparable) for pair in pairs])
     return EngineExplanation(
         engine=engine.id,
         name=engine.name,
         steps=steps,
-        **count_steps(steps),
         explanation=_explain_steps(engine, column_verdict, pairs, steps),
         harm=_harm_of(engine, *pairs[steps.index(HARM)])[0] if HARM in steps else None,
+        **count_steps(steps),
     )
 
 
 def _count_steps(row_groups: Sequence[RowGroupExplanation], steps: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of an `EngineExplanation` that count row groups and bytes."""
     skipped = [row_group for row_group, step in zip(row_groups, steps, strict=True) if step in (STATISTICS, DICTIONARY, FILTER)]
-    total_bytes, total_column_bytes = sum(each.bytes for each in row_groups), sum(each.column_bytes for each in row_groups)
-    bytes_skipped, column_bytes_skipped = sum(each.bytes for each in skipped), sum(each.column_bytes for each in skipped)
+    total, skipped_total = ([sum(each.bytes for each in part), sum(each.column_bytes for each in part)] for part in (row_groups, skipped))
+    share, share_of_column = (part / whole if whole else 0.0 for part, whole in zip(skipped_total, total, strict=True))
     return {
         "skipped_by_statistics": steps.count(STATISTICS),
         "skipped_by_dictionary": steps.count(DICTIONARY),
         "skipped_by_filter": steps.count(FILTER),
         "row_groups_read": len(steps) - len(skipped),
-        "bytes_skipped": bytes_skipped,
-        "share_skipped": bytes_skipped / total_bytes if total_bytes else 0.0,
-        "share_of_column_skipped": column_bytes_skipped / total_column_bytes if total_column_bytes else 0.0,
+        "bytes_skipped": skipped_total[0],
+        "share_skipped": share,
+        "share_of_column_skipped": share_of_column,
     }
 
 
