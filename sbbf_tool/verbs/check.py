@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Unpack
 
@@ -126,7 +126,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         file=file.name,
         failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
-        rules=tuple(_list_outcomes(policy, excluded, facts, findings, requests.required, whole_file)),
+        rules=tuple(_list_outcomes(policy, excluded, {each.rule for each in findings}, facts, bool(requests.required), whole_file)),
         findings=findings,
         named_columns=requests.named_columns,
         unreadable=unreadable_chunks(facts),
@@ -191,15 +191,9 @@ def _find_missing_columns(file: ParquetFile, names: Iterable[str], strict: bool)
 
 
 def _list_outcomes(
-    policy: Policy,
-    excluded: Sequence[str | None],
-    facts: Sequence[ColumnFacts],
-    findings: Sequence[Finding],
-    required: Collection[int],
-    whole_file: FileFacts | None,
+    policy: Policy, excluded: list[str | None], found: set[str], facts: Sequence[ColumnFacts], requires: bool, whole_file: FileFacts | None
 ) -> Iterator[RuleOutcome]:
-    """Yield the outcome of each rule; `excluded` says why rules do not run."""
-    found = {finding.rule for finding in findings}
+    """Yield the outcome of each rule; `excluded` says why rules do not run, `found` which have findings."""
     filters = [chunk for column in facts for chunk in column.filters]
     hidden = [column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
     locked = f"the filters of its locked columns cannot be located: {', '.join(hidden)}" if hidden else None
@@ -207,7 +201,7 @@ def _list_outcomes(
     def outcome(rule: Rule) -> tuple[str, str | None]:
         if rule.name in found:
             return FAILED if policy.fails(rule.severity) else NOTED, None
-        if rule.limit == "required" and not required:
+        if rule.limit == "required" and not requires:
             return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}"
         if not filters and rule.limit not in ("required", "judged"):
             return NOT_RUN, locked or "the file has no filter"

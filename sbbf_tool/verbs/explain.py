@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
@@ -129,9 +129,6 @@ class ExplainReport(Tabular):
         return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
 
 
-_VerdictsOf: TypeAlias = Callable[..., tuple[EngineVerdict, ...]]
-"""`list_verdicts` for the column and file of the question; facts about a filter refine the verdicts."""
-
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
 """What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
 WRONG_FILTER = "the dictionary holds the value, but the filter excludes it: engines that query the filter lose its rows"
@@ -246,7 +243,9 @@ class _Pruning(NamedTuple):
     has_filter: bool
 
 
-def _explain_row_group(file: ParquetFile, number: int, question: Question, verdicts_of: _VerdictsOf, unreadable: list[str]) -> _Pruning:
+def _explain_row_group(
+    file: ParquetFile, number: int, question: Question, verdicts_of: Callable[..., tuple[EngineVerdict, ...]], unreadable: list[str]
+) -> _Pruning:
     """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
     candidates = question.candidates()
