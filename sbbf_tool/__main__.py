@@ -15,7 +15,7 @@ INTERNAL_ERROR = 70
 
 # Parsing a wide footer creates a million objects, none of which is garbage. With the default threshold of 700, garbage collection takes as
 # long as creating them.
-OBJECTS_BETWEEN_COLLECTIONS = 20_000
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -44,12 +45,26 @@ class Fix:
         return {**values, **({} if self.keys is None else {"keys": self.keys})}
 
     def __str__(self) -> str:
-        """Write the call in Python."""
-        files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
+        """Write the call in Python: of the function for a file, or of `run` for folders, tables and several files."""
         values = {name: repr(list(value) if isinstance(value, tuple) else value) for name, value in self.parameters().items()}
         if self.keys is not None:
             values["keys"] = "..."  # the function takes the keys themselves, which must not appear in text
-        return f"{self.verb}({', '.join([files, *(f'{name}={value}' for name, value in values.items())])})"
+        files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
+        if self.verb not in _VERBS or (len(self.files) == 1 and os.path.isfile(self.files[0])):
+            return _call(self.verb, files, **values)
+        edit = _call("Edit", **{name: values.pop(name) for name in ("in_place", "keys") if name in values})
+        if self.verb == "add_filters":
+            rebuild = {name: values.pop(name) for name in ("rebuild",) if name in values}
+            values = {"spec": _call("FilterSpec", **values), **rebuild}
+        return _call("run", _call(_VERBS[self.verb], **values), files, edit=edit)
+
+
+_VERBS = {"add_filters": "AddFilter", "remove_filters": "RemoveFilter", "repair": "Repair", "resize_filters": "Resize"}
+"""The class of the verb of a function."""
+
+
+def _call(function: str, *arguments: str, **named: str) -> str:
+    return f"{function}({', '.join([*arguments, *(f'{name}={value}' for name, value in named.items())])})"
 
 
 Parameter: TypeAlias = str | float | bool | tuple[str, ...]

@@ -112,7 +112,7 @@ def test_the_exit_codes_are_all_on_their_page():
 
 def test_the_readme_can_be_read_in_one_go():
     text = (REPOSITORY / "README.md").read_text()
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 120
     assert len(re.findall(r"^!\[.+\]\(docs/pictures/", text, re.MULTILINE)) == 1
 
 

@@ -6,6 +6,7 @@ import ast
 import inspect
 import os
 import pickle
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -70,6 +71,19 @@ def test_fixes_are_commands_and_calls_that_exist(fix):
     names = inspect.signature(getattr(sbbf_tool, fix.verb)).parameters.keys()
     assert fix.parameters().keys() <= names | inspect.signature(sbbf_tool.Edit).parameters.keys()
     assert isinstance(ast.parse(str(fix), mode="eval").body, ast.Call)
+
+
+def test_calls_work(fixtures: Path, tmp_path: Path):
+    lake, namespace = tmp_path / "lake", vars(sbbf_tool) | {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
+    lake.mkdir()
+    file = shutil.copy(fixtures / "events.parquet", lake / "a.parquet")
+    for paths in (lake, file, lake / "*.parquet"):
+        fix = sbbf_tool.advise([paths]).fix
+        assert fix is not None
+        eval(str(fix), namespace)
+        assert sbbf_tool.advise([paths]).fix is None
+        for change in (Fix("resize_filters", fix.files, fpp=0.05), Fix("repair", fix.files), Fix("remove_filters", fix.files)):
+            eval(str(change), namespace)
 
 
 def commands() -> dict[str, click.Command]:

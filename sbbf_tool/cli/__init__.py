@@ -82,7 +82,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     sections=SECTIONS,
     everyday=EVERYDAY,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="sbbf --help lists all commands, sbbf COMMAND -h explains one, and sbbf help TOPIC explains exit-codes, spark or tables.",
+    epilog="sbbf --help lists all commands, sbbf COMMAND -h explains one, sbbf help TOPIC explains settings, exit-codes, spark or tables.",
 )
 @click.option(
     "-V",
@@ -169,15 +169,16 @@ def _run(args: list[str]) -> int:
         return TERMINATED
     except click.ClickException as error:
         from sbbf_tool.cli.mistakes import describe_mistake
+        from sbbf_tool.cli.settings import describe_sources
 
         where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
-        message = f"{describe_mistake(error)}{_sources(context)} (see {where} --help)"
-        return _fail(error, message, UsageError.exit_code)
+        message = describe_mistake(error)
+        return _fail(error, f"{message}{describe_sources(context, message)} (see {where} --help)", UsageError.exit_code)
     except SbbfError as error:
-        # Of what a configuration file lacks, the hint names the file.
-        is_of_settings = isinstance(error, UsageError) and "sbbf.toml" not in (error.hint or "")
-        sources = _sources(context, is_named_too=error.file is None) if is_of_settings else ""
-        return _fail(error, str(error) + sources, error.exit_code)
+        from sbbf_tool.cli.settings import describe_sources
+
+        message = str(error)
+        return _fail(error, message + (describe_sources(context, message) if isinstance(error, UsageError) else ""), error.exit_code)
     except FileNotFoundError as error:
         from sbbf_tool.storage.places import ensure_working_folder
 
@@ -190,19 +191,6 @@ def _run(args: list[str]) -> int:
         # SystemExit counts too, whatever its code: if a library ends the process, the command has not answered.
         code = UsageError.exit_code if missing_extension(error) else INTERNAL_ERROR
         return _fail(error, describe_unexpected(error), code)
-
-
-def _sources(context: click.Context | None, *, is_named_too: bool = False) -> str:
-    """Return where settings are from that the user did not write on the command line, for an error of usage.
-
-    Those of a file that is named there are left out, unless the error may be one of them.
-    """
-    if context is None:
-        return ""
-    from sbbf_tool.cli.settings import list_sources
-
-    sources = list_sources(context, is_named_too=is_named_too)
-    return f" (set: {', '.join(sources)})" if sources else ""
 
 
 def _fail(error: BaseException, message: str, exit_code: int) -> int:

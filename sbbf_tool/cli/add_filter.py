@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sbbf_tool.hints import Fix, Rebuild
+    from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.verbs.add_filter import AddReport
 
 _COLUMNS = (
@@ -107,7 +108,7 @@ def command(
         # The limit in bytes of a table is for all its columns.
         properties = record_properties(table.properties, build_properties([replace(spec, max_bytes=None)], table.name_for_property))
     work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))
-    return files.report(work, _AddView(), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
+    return files.report(work, _AddView(spec), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 
 
 def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | None:
@@ -141,13 +142,14 @@ class _AddView(View["AddReport"]):
     skipped = "had every filter"
     sums = ("filters", "bytes_added", *_SUMS)
     not_undone = "no command restores the filters and footers that the change replaced"
-    _done = "added,"
+    _is_dry_run = False
     _old_bytes = 0
     _example: tuple[str, ...] = ()
     """A file with a new filter, and its column."""
 
-    def __init__(self) -> None:
+    def __init__(self, spec: FilterSpec) -> None:
         super().__init__()
+        self._is_limited = spec.ndv is not None or spec.max_bytes is not None
         self._harms: set[str] = set()
 
     def add(self, report: AddReport, row: Row[object]) -> int:
@@ -157,7 +159,7 @@ class _AddView(View["AddReport"]):
         for harm in set(report.harms) - self._harms if terminal().quiet else ():
             complain(f"sbbf: warning: {harm}")  # `--quiet` does not hide that an engine loses rows
         self._harms |= set(report.harms)
-        self._done = "would be added, at most" if report.dry_run else "added,"
+        self._is_dry_run = report.dry_run
         if report.filters and self.commits is None:
             self._example = self._example or (report.output, report.filters[0].column)
         return 0
@@ -179,7 +181,7 @@ class _AddView(View["AddReport"]):
         skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
         if report.dry_run:
             filters, size = format_count(report.planned_filters, "filter"), page.bytes(report.planned_bytes)
-            page.say(f"Would add {filters} to {report.output}: at most {size}, from {page.bytes(report.data_bytes)} of data.{skipped}")
+            page.say(f"Would add at most {filters} to {report.output}: {size}, from {page.bytes(report.data_bytes)} of data.{skipped}")
             return
         growth = report.new_bytes - report.old_bytes
         outcome = "Verified by the values as sbbf alone reads them." if report.not_cross_checked else "All values verified."
@@ -196,10 +198,13 @@ class _AddView(View["AddReport"]):
         _say_counts(page, self.total)
         size = page.bytes(self.total["bytes_added"])
         share = f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})" if self.total["bytes_added"] > 0 else ""
-        page.say(f"{files}; {format_count(self.total['filters'], 'filter')} {self._done} {size}{share}")
+        filters = format_count(self.total["filters"], "filter")
+        page.say(f"{files}; {f'at most {filters} would be' if self._is_dry_run else filters} added, {size}{share}")
 
     def show_undo(self, page: Page) -> None:
         super().show_undo(page)
+        if self._is_dry_run and self._is_limited:
+            page.say("note: filters of this size may be refused, if the values, which a dry run does not read, are too many for it")
         if self._example:
             page.next(("sbbf", "explain", *self._example, "VALUE"), "see which engines use the filters")
 

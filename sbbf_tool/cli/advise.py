@@ -15,9 +15,9 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.options import engines_option
 from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
-from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.resize import MOST_SIZES, SIZES
+from sbbf_tool.cli.resize import SIZES
 from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
@@ -52,13 +52,7 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
     help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
 )
 @over_files("PATH...", page_limit_option)
-def command(
-    files: Files,
-    queries: tuple[str, ...],
-    fpp: float,
-    engines: tuple[str, ...],
-    emit: str | None,
-) -> int:
+def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[str, ...], emit: str | None) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
     \b
@@ -140,7 +134,7 @@ def _show(page: Page, report: AdviceReport, command: tuple[str, ...], refusal: E
     size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
     page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
     page.say_all(_total(page, report))
-    page.table(_COLUMNS, report.columns, most_rows=MOST_SIZES, matters=lambda column: column.verdict == "add")
+    page.table(_COLUMNS, report.columns, most_rows=SCREEN_ROWS, matters=lambda column: column.verdict == "add")
     page.say_all(_reasons(page, report))
     page.table(_QUERIES, report.queries)
     _show_sizes(page, report)
@@ -204,7 +198,7 @@ def _show_sizes(page: Page, report: AdviceReport) -> None:
         for before, size in zip([None, *column.sizes], column.sizes, strict=False)
         if before is None or before.mean_fpp <= _USELESS
     ]
-    page.table(SIZES, rows, most_rows=MOST_SIZES)
+    page.table(SIZES, rows, most_rows=SCREEN_ROWS)
     if larger:
         present, at_target = (sum(sizes) for sizes in zip(*((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True))
         folded = f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they would take {page.bytes(at_target)}"

@@ -41,10 +41,7 @@ _OPTIONS = (
     ),
 )
 _output_option = click.option(
-    "-o",
-    "--output",
-    metavar="OUT",
-    help="Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay.",
+    "-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay."
 )
 _ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
@@ -90,7 +87,10 @@ class ChangedFiles(Files):
             raise click.UsageError(f"--output names one file: give a folder for many, {self.output}/, or change them with --in-place")
 
     def begin_change(self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool) -> TableChange:
-        """Begin the change of a table."""
+        """Begin the change of a table. Raises UsageError if a risk is accepted that only files inside a table have."""
+        if TABLE_FILES in self.allow:
+            hint = f"leave out --allow {TABLE_FILES}, or give --as-files too, to change the files of all versions without a commit"
+            raise UsageError("a table changes in one commit", file=table.name, hint=hint)
         return table.begin(
             change,
             selection.where,
@@ -109,7 +109,7 @@ class ChangedFiles(Files):
         """
         if not self.in_place or self.dry_run:
             return None
-        options = list(_ALLOW_TABLE_FILES) if TABLE_FILES in self.allow else []
+        options = [*(["--as-files"] if self.as_files else []), *(_ALLOW_TABLE_FILES if TABLE_FILES in self.allow else [])]
         if not is_partial:
             options += [] if self.files_from is None else ["--files-from", self.files_from]
             options += [] if self.where is None else ["--where", self.where]

@@ -69,7 +69,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
             continue
         try:
             text, status = _read(path, is_named=False)
-            if os.path.basename(path) == _PROJECT and (b"sbbf" not in text or "sbbf" not in _parse(path, text).get("tool", {})):
+            if os.path.basename(path) == _PROJECT and not _has_own_part(path, text):
                 continue
             config = _config(path, text, command, is_named=False)
         except UsageError as error:
@@ -84,6 +84,11 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
             raise UsageError(f"the configuration file was not named, and {exposure}", file=path, hint=hint)
         return config._replace(is_named=False, exposure=exposure)
     return None
+
+
+def _has_own_part(path: str, text: bytes) -> bool:
+    """Return whether a pyproject.toml has a table of sbbf; one that does not name it, in UTF-8 or UTF-16, is not even parsed."""
+    return b"sbbf" in text.replace(b"\0", b"") and "sbbf" in (_table_in(_parse(path, text), "tool", path) or {})
 
 
 def ensure_among(keys: Iterable[str], choices: Iterable[str], path: str, place: str) -> None:
@@ -131,49 +136,52 @@ def _parse(path: str, text: bytes) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(text.decode())
+        return tomllib.loads(text.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"not TOML: {error}", file=path) from None
 
 
 def _config(path: str, text: bytes, command: Sequence[Level], *, is_named: bool) -> Config | None:
     """Return the settings of a command; None if the file has none for it or, if --config names the file, for any command."""
-    table: Any = _parse(path, text)
-    prefix: tuple[str, ...] = ()
-    whole = not is_named or os.path.basename(path) == _OWN_NAME  # the file is for sbbf alone
+    table: dict[str, Any] | None = _parse(path, text)
+    whole = not is_named or os.path.basename(path) in (_OWN_NAME, _PROJECT)  # the file, or this part of it, is for sbbf alone
     filters: object = None
     own: dict[str, Any] = {}
     spark: dict[str, str] = {}
-    if os.path.basename(path) == _PROJECT:
-        prefix, whole = ("tool", "sbbf"), True
-        tool = table.get("tool", {})
-        table = tool.get("sbbf", {}) if isinstance(tool, dict) else {}
+    for name in _prefix(path):
+        table = _table_in(table or {}, name, path)
     is_known = False
     for at, level in enumerate(command):
-        place = f"[{'.'.join((*prefix, *(above.name for above in command[:at])))}]"
-        if not isinstance(table, dict):
+        if table is None:
             break
         names = level.names() if at else [*level.names(), FILTERS, ENGINES, SPARK]
         is_known |= at == 0 and not table.keys().isdisjoint(names)
         if whole or at or not is_known:
-            ensure_among(table, names, path, "" if place == "[]" else place)
-        spark = _flatten(table.get(SPARK, {}), SPARK, path) if at == 0 else spark
-        if at == 0 and level.name in _TAKE_FILTERS:
-            filters = table.get(FILTERS)
-        if at == 0 and level.name in _TAKE_ENGINES and ENGINES in table:
-            own = {ENGINES: table[ENGINES]}
-        table = table.get(level.name)
+            ensure_among(table, names, path, _place(path, command[:at]))
+        if at == 0:
+            spark = _flatten(_table_in(table, SPARK, path) or {}, SPARK, path)
+            filters = table.get(FILTERS) if level.name in _TAKE_FILTERS else None
+            own = {ENGINES: table[ENGINES]} if level.name in _TAKE_ENGINES and ENGINES in table else {}
+        table = _table_in(table, level.name, path)
     if table is None and (own or spark or filters is not None or (is_named and is_known)):
         table = {}
-    return Config(path, _place(path, command), own | table, filters=filters, spark=spark) if isinstance(table, dict) else None
+    return None if table is None else Config(path, _place(path, command), own | table, filters=filters, spark=spark)
+
+
+def _table_in(table: Mapping[str, Any], name: str, path: str) -> dict[str, Any] | None:
+    """Return the table of this name in another one; None if there is none. Raises UsageError if it is something else."""
+    inner = table.get(name)
+    if inner is None or isinstance(inner, dict):
+        return inner
+    raise UsageError(f"{name} must be a table, not {inner!r}", file=path)
 
 
 def _flatten(value: object, name: str, path: str) -> dict[str, str]:
     """Return the settings in a table by their full names, as text. Raises UsageError."""
     if isinstance(value, dict):
         return {key: text for each, inner in value.items() for key, text in _flatten(inner, f"{name}.{each}", path).items()}
-    if name == SPARK or not isinstance(value, str | int | float):
-        raise UsageError(f"{name} must be {'a table' if name == SPARK else 'text, a number, true or false'}", file=path)
+    if not isinstance(value, str | int | float):
+        raise UsageError(f"{name} must be text, a number, true or false", file=path)
     return {name: str(value).lower() if isinstance(value, bool) else str(value)}
 
 
@@ -183,8 +191,13 @@ def place_of_filters(path: str) -> str:
 
 
 def _place(path: str, command: Sequence[Level]) -> str:
-    prefix = ("tool", "sbbf") if os.path.basename(path) == _PROJECT else ()
-    return f"[{'.'.join((*prefix, *(level.name for level in command)))}]"
+    names = [*_prefix(path), *(level.name for level in command)]
+    return f"[{'.'.join(names)}]" if names else ""
+
+
+def _prefix(path: str) -> tuple[str, ...]:
+    """Return the names of the tables of a file inside which those of sbbf are."""
+    return ("tool", "sbbf") if os.path.basename(path) == _PROJECT else ()
 
 
 def _exposure_of(path: str, status: os.stat_result) -> str | None:

@@ -13,8 +13,8 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import split_names
 from sbbf_tool.cli.output import stop_if_unread
-from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
+from sbbf_tool.cli.page import SCREEN_ROWS, Page
+from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, SUMMARY, WORD, Heading
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EngineReport, EnginesReport, EngineVerdict
@@ -33,10 +33,10 @@ _ENGINES = (
     Heading("tested release", WORD, 2, "version"),
     Heading("types used", WORD, of=_count_used),
     Heading("harmful", COUNT, of=lambda engine: sum(verdict.is_harmful for verdict in engine.verdicts) or None),
-    Heading("predicates", SENTENCE, 1, lambda engine: engine.predicates or engine.default_explanation),
+    Heading("predicates", SUMMARY, 1, lambda engine: engine.predicates or engine.default_explanation),
 )
 _ENGINE = (Heading("type", NAME), Heading("filter", WORD), Heading("explanation", SENTENCE), Heading("evidence", WORD, 1))
-_TYPE = (_ENGINE[0], Heading("engine", NAME), *_ENGINE[1:])
+_TYPE = (_ENGINE[0], Heading("engine", NAME), _ENGINE[1], Heading("explanation", SUMMARY), _ENGINE[3])
 
 
 @click.command(cls=Command)
@@ -71,7 +71,7 @@ def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> N
 
 def _show_engines(page: Page, report: EnginesReport) -> None:
     page.table(_ENGINES, report.engines)
-    page.say("sbbf engines ENGINE and --type show the details, sbbf engines all all types")
+    page.say("sbbf engines ENGINE and sbbf engines --type TYPE explain each, sbbf engines all shows all types in one table")
 
 
 def _show_type(page: Page, report: EnginesReport) -> None:
@@ -84,7 +84,8 @@ def _show_type(page: Page, report: EnginesReport) -> None:
     is_single = len(report.families) == 1
     if is_single:
         page.say(f"{report.families[0].name}:")
-    page.table(_TYPE[is_single:], [row[is_single:] for row in rows])
+    harm = _CELLS["harm"]
+    page.table(_TYPE[is_single:], [row[is_single:] for row in rows], most_rows=SCREEN_ROWS, matters=lambda row: harm in row)
 
 
 def _show_engine(page: Page, report: EnginesReport) -> None:

@@ -61,13 +61,7 @@ _SUMS = (
 @query_options
 @engines_option
 @over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, page_limit_option)
-def command(
-    files: Files,
-    column: str | None,
-    named_values: tuple[str, ...],
-    ask_null: bool,
-    engines: tuple[str, ...],
-) -> int:
+def command(files: Files, column: str | None, named_values: tuple[str, ...], ask_null: bool, engines: tuple[str, ...]) -> int:
     """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of the
     others.
 
@@ -147,7 +141,7 @@ class _ExplainView(AnswerView["ExplainReport"]):
             for name, each in self._sums.items()
         ]
         page.table(_SUMS, _group(rows))
-        page.say(f"{files}{self.say_without_column()}")
+        page.say(f"{files}{self.say_what_lacks()}")
 
     def totals(self) -> dict[str, Any]:
         names = {"row_groups": "row_groups", "bytes": "bytes", "files_without_column": "without_column"}

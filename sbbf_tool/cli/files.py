@@ -13,7 +13,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import FORMATS, TEXT, Outputs, output_options
-from sbbf_tool.cli.options import TABLE_FILES, PureSetting, add_options
+from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.sizes import SIZE
@@ -340,10 +340,7 @@ class Files:
 
 
 def over_files(
-    metavar: str = "PATH...",
-    *options: Callable[[Any], Any],
-    kind: type[Files] = Files,
-    formats: tuple[str, ...] = FORMATS,
+    metavar: str = "PATH...", *options: Callable[[Any], Any], kind: type[Files] = Files, formats: tuple[str, ...] = FORMATS
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Turn `function(files, ...)` into a command with the options of all commands over files, and these; its own options come first.
 
@@ -356,8 +353,6 @@ def over_files(
         @wraps(function)
         def command(runner: str | None, **given: Any) -> int:
             own = {name: given.pop(name) for name in names & given.keys()}
-            # To allow changes of a table's files is to mean the files.
-            own["as_files"] |= TABLE_FILES in own.get("allow", ())
             return function(kind(**own, spark=_spark(runner, own["jobs"])), **given)
 
         return add_options(command, (*options, click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))

@@ -31,6 +31,29 @@ and with 2 or 3 only if no file has the column or one cannot be read.
 An error is one line on standard error: file, place, what is wrong, what to
 do. --verbose adds the traceback.
 """,
+    "settings": """
+Most options can be set by a file, and by variables, which override the file.
+The command line overrides both. The file is sbbf.toml, here or in a folder
+above, or one that --config names:
+
+  engines = ["duckdb", "spark-4.0"]    # before all tables: who reads the files
+  [check]                              # a table for each command
+  max-fpp = 0.05                       # --max-fpp, or SBBF_CHECK_MAX_FPP
+  require = ["user_id"]                # a list, or names with spaces between
+  [[filters]]                          # what apply and check take
+  paths = "events/**"
+  columns = ["user_id"]
+  max-bytes = "1MiB"
+  [spark]                              # properties of Spark: sbbf help spark
+  executor.instances = 100
+
+In pyproject.toml, the tables are [tool.sbbf.check], [[tool.sbbf.filters]], ...
+An unknown key is an error, as is an unknown variable of the command.
+
+For the command line alone are targets (-o, --in-place), risks (--allow), what
+else changes files (--rebuild, ...), --report and --keys; keys have variables
+for all commands, SBBF_KEYS and SBBF_KEYS_FILE.
+""",
     "spark": """
 The commands that take PATHs can do their work on the executors of Spark:
 

@@ -81,13 +81,7 @@ _BAR = 40
 @click.option("--quick", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out.")
 @engines_option
 @over_files("PATH...", strict_option)
-def command(
-    files: Files,
-    columns: tuple[str, ...],
-    by_row_group: bool,
-    quick: bool,
-    engines: tuple[str, ...],
-) -> int:
+def command(files: Files, columns: tuple[str, ...], by_row_group: bool, quick: bool, engines: tuple[str, ...]) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
     \b

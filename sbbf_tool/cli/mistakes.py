@@ -1,4 +1,4 @@
-"""Mistakes on a command line, each as one line: click's own words for them, and the options that have gone."""
+"""Mistakes on a command line, each as one line: in click's own words."""
 
 from __future__ import annotations
 
@@ -8,40 +8,6 @@ import click
 
 from sbbf_tool.cli.options import name_of
 from sbbf_tool.hints import suggest
-
-_GONE = {
-    "--each-file --wide --all-types": "use --all",
-    "--master --runner --remote": "use --on spark, or --on spark:MASTER",
-    "--conf": "write settings of Spark into the table [spark] of sbbf.toml",
-    "--table": "give the PATH spark:db.table",
-    "--force": "use --allow weak-filters",
-    "--allow-table-files": "use --allow table-files",
-    "--allow-outside": "use --allow outside-files",
-    "--commit": "use --allow conditional-put",
-    "--unreadable": "use --select unreadable-index",
-    "--names": "use --format names",
-    "--null-separated": "use --format names0",
-    "--any-column": "give the column '*'",
-    "--stats": "use --verbose",
-    "--engine --mine": "give the names of engines or releases as arguments",
-    "--matrix": "use sbbf engines all",
-    "--list-rules": "use sbbf rule",
-    "--declared": "use --select declared",
-    "--no-bitsets": "use --quick",
-    "--drop": "use --rebuild none",
-    "--bytes": "use --max-bytes",
-    "--emit": "use --writer",
-    "--queries": "use --query @FILE",
-    "--against": "use --baseline",
-    "--exact": "use --strict",
-    "--only": "use --select",
-    "--branch": "give the folder of the branch, TABLE/branch/branch-NAME",
-    "--older-than": "use --abandoned AGE",
-    "--no-config": "use --config none",
-    "--color": "set the variable NO_COLOR or FORCE_COLOR",
-    "--debug": "use --verbose",
-}
-"""What to do in place of options of earlier versions and of other programs."""
 
 _NO_CHOICE = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 
@@ -73,8 +39,5 @@ def _describe_unknown_option(error: click.NoSuchOption) -> str:
     if setting is not None:
         key = name.lstrip("-")
         return f"{key} is a setting, not an option: set the variable {setting.envvar}, or {key} in sbbf.toml"
-    possibilities = sorted(error.possibilities or ())
-    is_plural = f"{name}s" in possibilities  # --engine has gone from `sbbf engines` alone
-    near = f"did you mean {' or '.join([f'{name}s'] if is_plural else possibilities)}?" if possibilities else ""
-    hint = near if is_plural else next((hint for names, hint in _GONE.items() if name in names.split()), near)
-    return f"unknown option {name!r}{f'; {hint}' if hint else ''}"
+    near = " or ".join(sorted(error.possibilities or ()))
+    return f"unknown option {name!r}{f'; did you mean {near}?' if near else ''}"

@@ -38,7 +38,7 @@ EXPLANATIONS = {
     "--keys": "A key is never a word of the command line, which other users can read.",
     "--on": "Processes of this machine do the work, or Spark: see sbbf help spark.",
     "--format": "Results are on standard output, everything else on standard error.",
-    "--config": "A variable, SBBF_COMMAND_OPTION, or a file can set most options, and what has no dashes here.",
+    "--config": "A file or variables can set most options, and what has no dashes here: see sbbf help settings.",
 }
 """The explanation of a section, by the option that brings it."""
 

@@ -24,6 +24,8 @@ Choice = Callable[[Any], bool]
 
 MOST_ROWS = 40
 """Rows of a table on a terminal; a pipe gets all, as does a terminal with --all."""
+SCREEN_ROWS = 19
+"""Rows of a list that is looked through, such as that of all rules."""
 MOST_LINES_OF_TABLE = 50
 """Lines of a table on a terminal, more than its rows if cells wrap."""
 MOST_LINES = 10

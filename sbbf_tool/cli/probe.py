@@ -39,10 +39,7 @@ EVERY_COLUMN = "*"
     help="Query the values in this file too, one per line. Empty lines do not count; - reads standard input.",
 )
 @click.option(
-    "--dialect",
-    cls=PureSetting,
-    metavar="NAME",
-    help="Query filters of this draft of the format too. Without it, they give no answer.",
+    "--dialect", cls=PureSetting, metavar="NAME", help="Query filters of this draft of the format too. Without it, they give no answer."
 )
 @click.option("--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries.")
 @click.option("--confirm", is_flag=True, help="Read the column where values may be. The answers, present or absent, are certain.")
@@ -179,7 +176,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
         if self.files.index is not None:
             answers.append(f"the index excludes {format_count(self.files.index.excluded, 'other file')}")
         values = format_count(self._values, "value")
-        page.say(f"Queried {values} in {count('files')}: {'; '.join(answers)}{self.say_without_column()}")
+        page.say(f"Queried {values} in {count('files')}: {'; '.join(answers)}{self.say_what_lacks()}")
         page.say_all(self._describe_versions())
 
     def notes(self) -> Iterator[str]:

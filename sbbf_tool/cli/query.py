@@ -18,9 +18,10 @@ from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import UnfitValue
@@ -139,19 +140,17 @@ class AnswerView(View[Report]):
         self._warnings.update(dict.fromkeys(report.warnings))
         if report.type is not None:
             self._unfit = {each.value: each for each in report.unfit if self._unfit is None or each.value in self._unfit}
+        if self.is_single and self._unfit:  # half an answer would look like a whole one
+            self._say_unfit(self._unfit)
+            raise click.exceptions.Exit(UsageError.exit_code)
         self.counts.update(files=1, absent=is_absent, without_column=report.type is None)
         return render.say_unreadable([(row.path, None, place) for place in report.unreadable]) or (ABSENT if is_absent else MAYBE)
 
     def answer(self, codes: set[int]) -> int:
         """Return the highest error code; without errors, 0 if any file may hold a value, otherwise 1, with warnings of other meanings."""
-        for each in islice((self._unfit or {}).values(), _MOST_UNFIT):
-            line = None if self._values_file in (None, "-") else _find_line(self._values_file or "", each.value)
-            place = f"value {each.position + 1:,}" if line is None else f"values file {self._values_file}, line {line:,}"
-            complain(f"sbbf: {place}: {each.reason}")
         if self._unfit:
+            self._say_unfit(self._unfit)
             codes.add(UsageError.exit_code)
-            if (more := len(self._unfit) - _MOST_UNFIT) > 0:
-                complain(f"sbbf: {more:,} more values are in no file's type")
         if not codes and not self.files.is_empty_table:
             raise UnreadableError("no file was queried", hint="check the predicate of --where")
         code = max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
@@ -159,10 +158,19 @@ class AnswerView(View[Report]):
             complain(f"sbbf: warning: {warning}", kind="warning")
         return code
 
-    def say_without_column(self) -> str:
-        """Return the end of the last line that says of how many of its files the column is not one; empty if there are none."""
-        files = self.counts["without_column"]
-        return f" ({files:,} of the files {'lacks' if files == 1 else 'lack'} the column)" if files else ""
+    def _say_unfit(self, values: Mapping[str, UnfitValue]) -> None:
+        for each in islice(values.values(), _MOST_UNFIT):
+            line = None if self._values_file in (None, "-") else _find_line(self._values_file or "", each.value)
+            place = f"value {each.position + 1:,}" if line is None else f"values file {self._values_file}, line {line:,}"
+            complain(f"sbbf: {place}: {each.reason}")
+        if (more := len(values) - _MOST_UNFIT) > 0:
+            complain(f"sbbf: {more:,} more values are in no file's type")
+
+    def say_what_lacks(self) -> str:
+        """Return the end of the last line: how many values no file can hold, and how many of the files lack the column."""
+        unfit, files = len(self._unfit or ()), self.counts["without_column"]
+        text = f"; {format_count(unfit, 'value')} without an answer: no file can hold {'it' if unfit == 1 else 'them'}" if unfit else ""
+        return text + (f" ({files:,} of the files {'lacks' if files == 1 else 'lack'} the column)" if files else "")
 
 
 def _find_line(name: str, value: str) -> int | None:

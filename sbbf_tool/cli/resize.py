@@ -12,7 +12,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import WEAK_FILTERS
-from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
@@ -33,8 +33,6 @@ _COLUMNS = (
 
 SIZES = (Heading("column", NAME), Heading("size", WORD), Heading("bitsets", BYTES), Heading("mean fpp", RATE), Heading("worst fpp", RATE))
 """What filters take as they are, and at every half of their size."""
-MOST_SIZES = 20
-"""Rows of this table on a terminal."""
 
 
 @click.command(cls=Command)
@@ -121,5 +119,5 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
             )
             for (column, step), sizes in by_step.items()
         ],
-        most_rows=MOST_SIZES,
+        most_rows=SCREEN_ROWS,
     )

@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.output import stop_if_unread
-from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def command(rule: str | None, outputs: Outputs) -> None:
 
 
 def _show_rules(page: Page, report: RulesReport) -> None:
-    page.table(_COLUMNS, report.rules)
+    page.table(_COLUMNS, report.rules, most_rows=SCREEN_ROWS)
     if page.is_terminal:
         page.say("sbbf rule NAME explains a rule")
 

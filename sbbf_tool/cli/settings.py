@@ -5,6 +5,8 @@ The map is the table of the command in the configuration file. An option that al
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -20,6 +22,8 @@ from sbbf_tool.numbers import parse_ratio
 
 CONFIG_OPTION = "--config"
 _META, LEAF = "sbbf.config", "sbbf.command"
+_NEAR = 0.9
+"""How similar a variable is to a setting if it is one that is misspelt; SBBF_VERSION and SBBF_VERIFY_ON are less similar."""
 
 
 def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
@@ -28,6 +32,7 @@ def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
     Raises UsageError and click.BadParameter.
     """
     named = next(each for each in ctx.command.params if CONFIG_OPTION in each.opts)
+    _ensure_known_variables(ctx, str(named.envvar).removesuffix("CONFIG"))
     path = words.get("config") if isinstance(words.get("config"), str) else named.resolve_envvar_value(ctx)
     config: Config | None = None
     if path not in (None, "none"):
@@ -66,12 +71,47 @@ def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
     return f"{config.path}: {config.place}: {name_of(option).lstrip('-')}" if is_in_file and config is not None else None
 
 
-def list_sources(ctx: click.Context, *, is_named_too: bool) -> list[str]:
-    """Return where settings are from that the command line does not state; those of a file that it names only if `is_named_too`."""
-    config, leaf = used_config(ctx), ctx.meta.get(LEAF)
-    sources = [source_of(leaf, option) for option in settable_options(leaf.command)] if leaf is not None else []
-    in_named_file = f"{config.path}: {config.place}: " if config is not None and config.is_named and not is_named_too else None
-    return [source for source in sources if source is not None and not (in_named_file and source.startswith(in_named_file))]
+def describe_sources(ctx: click.Context | None, message: str) -> str:
+    """Return, as the end of the message of an error, where the settings are from that it is about: it has the option, or the value."""
+    leaf: click.Context | None = ctx.meta.get(LEAF) if ctx is not None else None
+    options = settable_options(leaf.command) if leaf is not None else ()
+    sources = [source_of(leaf, option) for option in options if leaf is not None and _is_about(message, option, leaf.params)]
+    known = ", ".join(source for source in sources if source is not None)
+    return f" (set: {known})" if known else ""
+
+
+def _is_about(message: str, option: click.Option, values: Mapping[str, Any]) -> bool:
+    name, value = name_of(option), values.get(str(option.name))
+    words = name.lstrip("-").replace("-", " ")
+    texts = [str(each) for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, str) or words in message]
+    return name in message or any(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", message) for text in texts)
+
+
+def _ensure_known_variables(ctx: click.Context, start: str) -> None:
+    """Raise UsageError for a variable that begins with `start`, as those of this command do, or nearly, and is not one of them.
+
+    Others stay: they are those of other commands, of this package, such as SBBF_KERNEL, or of users.
+    """
+    variables = [str(option.envvar) for option in settable_options(ctx.command)]
+    endings = tuple(variable.removeprefix(start[:-1]) for variable in variables)
+    commands: list[str] = []
+    for name in set(os.environ) - set(variables):
+        if not name.startswith(start) and (not name.startswith("SBBF_") or not name.endswith(endings)):
+            continue
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, variables, 1, _NEAR)
+        commands = commands or [f"SBBF_{command}_".replace("-", "_").upper() for command in _levels(ctx)[0].names()]
+        if name.startswith(start) or (near and not name.startswith(tuple(commands))):
+            key = name.removeprefix(start).replace("_", "-").lower()
+            hint = f"give --{key} on the command line" if key in _fixed_options(ctx.command) else "see sbbf help settings"
+            raise UsageError(f"unknown variable {name!r}", hint=f"did you mean {near[0]}?" if near else hint)
+
+
+def _fixed_options(command: click.Command) -> set[str]:
+    """Return the options that only the command line states, without their dashes."""
+    options = {option for option in command.params if isinstance(option, click.Option)} - set(settable_options(command))
+    return {name_of(option).lstrip("-") for option in options}
 
 
 def ensure_kind(option: click.Option, key: str, value: object, config: Config) -> None:
@@ -92,10 +132,8 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
     options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command) if name_of(option) != CONFIG_OPTION}
     lists_paths = {"paths"} if "--fail-on" in map(name_of, ctx.command.params) else set()
-    fixed = {name_of(option).lstrip("-") for option in ctx.command.params if isinstance(option, click.Option)} - options.keys()
-    for key in config.table:
-        if key in fixed:
-            raise UsageError(f"--{key} has no key", file=config.path, place=config.place, hint="give it on the command line")
+    for key in config.table.keys() & {"config", *_fixed_options(ctx.command)}:
+        raise UsageError(f"--{key} has no key", file=config.path, place=config.place, hint="give it on the command line")
     ensure_among(config.table, [*options, *lists_paths], config.path, config.place)
     settings = {}
     for key, value in config.table.items():

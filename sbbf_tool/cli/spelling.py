@@ -11,17 +11,13 @@ from sbbf_tool.hints import Fix, Parameter
 
 _OPTIONS = {"columns": "-c", "num_bytes": "--max-bytes"}
 """The option of a parameter, if it is not the parameter's name after two dashes."""
-_COMMANDS = {
-    "add_filters": ("add-filter",),
-    "remove_filters": ("remove-filter",),
-    "resize_filters": ("resize",),
-    "repair": ("repair",),
-}
+_COMMANDS = {"add_filters": ("add-filter",), "remove_filters": ("remove-filter",), "resize_filters": ("resize",), "repair": ("repair",)}
 """The command of a function, if it is not the function's name."""
 _HINTS = {
     "name another file": "-o",
     "change the file in place": "--in-place",
     "change it in place": "--in-place",
+    "only try it": "--dry-run",
     "force that they are written": "--allow weak-filters",
     "allow changes to files of tables": "--allow table-files",
     "add a filter of that size in place of the old one": "add-filter --rebuild all",

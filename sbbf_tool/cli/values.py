@@ -53,10 +53,9 @@ def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null
         from sbbf_tool.file.texts import Texts
 
         values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
-    if not values and values_file is None and not arguments:
-        raise click.UsageError("no value to query")
     if not values:
-        complain(f"sbbf: {'standard input' if values_file in (None, '-') else values_file} has no values", kind="note")
+        source = "standard input" if values_file in (None, "-") else f"values file {values_file}"
+        raise click.UsageError(f"{source}: there are no values" if arguments or values_file is not None else "no value to query")
     return values
 
 

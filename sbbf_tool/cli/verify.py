@@ -35,7 +35,7 @@ _COLUMNS = (
     Heading("column", NAME),
     Heading("type", WORD, 4),
     Heading("values", COUNT, 3, "verified_values"),
-    Heading("false negatives", COUNT, 1),
+    Heading("false negatives", COUNT),
     Heading("fpp", RATE, 2, "estimated_fpp"),
     Heading("measured fpp", RATE, 5),
     Heading("result", SENTENCE, of=_result),

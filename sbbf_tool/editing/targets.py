@@ -69,7 +69,7 @@ def ensure_copy_readable(file: ParquetFile) -> None:
 def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
     """Raise UsageError unless either `output` or `in_place` is given; a dry run needs neither."""
     if (output is not None) == in_place and (in_place or not dry_run):
-        hint = f"{'either' if in_place else 'choose to'} name another file, or change the file in place"
+        hint = f"{'either' if in_place else 'choose to only try it,'} name another file, or change the file in place"
         raise UsageError(f"{'two targets are' if in_place else 'no target is'} given for the result", file=file, hint=hint)
 
 

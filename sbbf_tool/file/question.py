@@ -248,8 +248,6 @@ class _Row:
         """Parse a value; note it if the column cannot hold it. `count` is the number of values in a file of values."""
         try:
             literal = literals.parse_object(column, value)
-            if self._is_strict is None and column.physical == "BOOLEAN" and literal.text.lower() not in ("null", *literals.BOOLEAN_FORMS):
-                raise UsageError("it is not a value of BOOLEAN")
             return literal if self._is_strict else literals.with_single_precision(column, literal)
         except UsageError as error:
             literal = literals.parse_unfit(column, value, error.message)

@@ -82,6 +82,8 @@ def parse(column: Column, text: str | None) -> Literal:
     """
     if text is None or (text.lower() == "null" and not may_be_text(column)):
         return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
+    if column.physical == "BOOLEAN" and text.lower() not in BOOLEAN_FORMS:
+        raise UsageError(f"{_shorten(text)} is not a value of BOOLEAN", place=f"column {column.name}", hint="it takes true or false")
     if column.physical == "BOOLEAN":
         return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
     if column.doubt:
@@ -92,12 +94,12 @@ def parse(column: Column, text: str | None) -> Literal:
             return _parse_plain(column, notation, text)
         return notation.parse(column, text)
     except (ValueError, OverflowError):
-        quoted_text = repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
-        raise UsageError(
-            f"{quoted_text} is not a value of {column.type_name}",
-            place=f"column {column.name}",
-            hint=f"it takes {notation.expects(column)}",
-        ) from None
+        message = f"{_shorten(text)} is not a value of {column.type_name}"
+        raise UsageError(message, place=f"column {column.name}", hint=f"it takes {notation.expects(column)}") from None
+
+
+def _shorten(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")
 
 
 def parse_object(column: Column, value: object) -> Literal:

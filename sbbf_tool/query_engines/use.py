@@ -57,10 +57,11 @@ class Use(NamedTuple):
     """Those of the users that query a dictionary that holds all values instead."""
 
 
+@lru_cache(maxsize=256)
 def use_of(column: Column, names: tuple[str, ...], *, arrow_type: str | None = None, has_interval_mark: bool = False) -> Use:
     """Return what the named engines make of filters on `column`; without names, all engines count, but none is known to read the files."""
     engines = {report.id: report for report in engines_of(names)}
-    verdicts = list_verdicts(column, engines.values(), arrow_type=arrow_type, has_interval_mark=has_interval_mark)
+    verdicts = list_verdicts(column, engines_of(names), arrow_type=arrow_type, has_interval_mark=has_interval_mark)
     users = [verdict for verdict in verdicts if verdict.verdict == USED]
     harms = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
     harm = harms[0] if harms and (names or len(harms) >= len(users)) else None

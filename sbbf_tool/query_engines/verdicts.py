@@ -31,9 +31,10 @@ def find_engine(name: str) -> EngineReport:
     return match
 
 
+@lru_cache(maxsize=256)
 def list_verdicts(
     column: Column,
-    engines: Iterable[EngineReport] = (),
+    engines: tuple[EngineReport, ...] = (),
     *,
     arrow_type: str | None = None,
     bitset_bytes: int | None = None,

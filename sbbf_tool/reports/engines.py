@@ -117,6 +117,9 @@ class EngineReport:
     releases: tuple[TestedRelease, ...] = ()
     """The releases that were run, from the oldest on; empty if none was."""
 
+    def __hash__(self) -> int:
+        return hash((self.id, self.version))
+
     @property
     def uses_filters(self) -> bool:
         return bool(self.places)

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 from itertools import accumulate
 
 from sbbf_tool.bloom import sizing
@@ -118,7 +119,7 @@ class ChunkFacts:
 PLAINTEXT = "plaintext"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnFacts:
     """A column over all row groups of a file."""
 
@@ -146,7 +147,7 @@ class ColumnFacts:
     def name(self) -> str:
         return self.column.name
 
-    @property
+    @cached_property
     def filters(self) -> tuple[ChunkFacts, ...]:
         """The chunks that have a filter."""
         return tuple(chunk for chunk in self.chunks if chunk.place is not None)
@@ -215,7 +216,7 @@ def gather(
             meter.advance(f"verifying {file.footer.columns[column].name}", 0)
 
         def look(key: ChunkKey) -> ChunkFacts:
-            chunk = replace(chunks[key], overlaps=overlaps.get(key, ()))
+            chunk = replace(chunks[key], overlaps=overlaps[key]) if key in overlaps else chunks[key]
             facts = _with_bits(file, chunk, stored[key], verify, keeps_oversized, (sizes or {}).get(key))
             meter.advance(f"verifying {file.footer.columns[key[1]].name}", facts.chunk_bytes)
             return facts

@@ -73,7 +73,7 @@ class FilterSpec:
         if any("\0" in path for path in self.paths):
             raise UsageError("a path cannot have the character U+0000")
         if self.share_of_data is not None and not 0 < self.share_of_data <= 1:
-            raise UsageError(f"share_of_data must be above 0 and at most 1, not {self.share_of_data}")
+            raise UsageError(f"the share of data must be above 0 and at most 1, not {self.share_of_data}")
         if self.paths and not self.folder:
             object.__setattr__(self, "folder", os.getcwd())
         for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
@@ -214,8 +214,8 @@ _KEYS = {
     "columns": _Key("a column or a list of columns", _parse_names),
     "fpp": _Key("a number", _parse_number),
     "ndv": _Key("an integer", _parse_count),
-    "max_bytes": _Key("an integer, a size such as 1MiB, or a table of them by column", _parse_sizes),
-    "share_of_data": _Key("a number", _parse_number),
+    "max-bytes": _Key("an integer, a size such as 1MiB, or a table of them by column", _parse_sizes),
+    "share-of-data": _Key("a number", _parse_number),
     "where": _Key("a predicate in a string", lambda value: value if isinstance(value, str) and value else None),
 }
 _REQUIRED = ("paths", "columns")
@@ -236,8 +236,7 @@ def parse_specs(tables: object, path: str, place: str, *, is_named: bool = True)
             if not is_named:
                 _ensure_below(spec.paths, folder)
         except UsageError as error:
-            # The message names keys as Python names parameters.
-            raise UsageError(str(error.message), file=path, place=f"{place} {number}", hint=error.hint) from None
+            raise UsageError(error.message, file=path, place=f"{place} {number}", hint=error.hint) from None
         specs.append(spec)
     return tuple(specs)
 
@@ -251,8 +250,8 @@ def _parse_table(table: Mapping[str, Any], folder: str) -> FilterSpec:
             raise UsageError(f"key {key!r} is missing")
     values: dict[str, Any] = {}
     for key, value in table.items():
-        values[key] = _KEYS[key].parse(value)
-        if values[key] is None:
+        values[key.replace("-", "_")] = parsed = _KEYS[key].parse(value)
+        if parsed is None:
             raise UsageError(f"{key} must be {_KEYS[key].description}, not {value!r}")
     return FilterSpec(**values, folder=folder)
 
@@ -277,7 +276,7 @@ def read_specs(path: str | os.PathLike[str]) -> tuple[FilterSpec, ...]:
     name = os.fsdecode(path)
     try:
         with open(path, "rb") as stream:
-            document = tomllib.load(stream)
+            document = tomllib.loads(stream.read().decode("utf-8-sig"))
     except OSError as error:
         raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

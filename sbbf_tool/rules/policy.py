@@ -102,7 +102,7 @@ RULES = (
     _error(
         name="fpp-above-limit",
         message="The false-positive rate of the filter is above the limit.",
-        why="The rule runs only if `max_fpp` is given.",
+        why="The rule runs only if a maximum FPP is given.",
         look=_fpp,
         fix=fixes.add,
         limit="max_fpp",
@@ -110,7 +110,7 @@ RULES = (
     _error(
         name="bytes-share-above-limit",
         message="The filters of the column take more bytes per byte of data than the limit allows.",
-        why="The rule runs only if `max_bytes_share` is given.",
+        why="The rule runs only if a maximum share of bytes is given.",
         look=_bytes_share,
         fix=fixes.shrink_to_share,
         limit="max_bytes_share",
@@ -118,7 +118,7 @@ RULES = (
     _error(
         name="too-few-values",
         message="The filter holds fewer distinct values than the limit requires.",
-        why="The rule runs only if `min_ndv` is given.",
+        why="The rule runs only if a minimum NDV is given.",
         look=_ndv,
         fix=fixes.remove,
         limit="min_ndv",
@@ -127,7 +127,7 @@ RULES = (
         name="chunk-too-small",
         reads=Reads.FOOTER,
         message="The column chunk of the filter has fewer bytes than the limit requires.",
-        why="The rule runs only if `min_chunk_bytes` is given.",
+        why="The rule runs only if a minimum size is given.",
         look=_chunk_bytes,
         fix=fixes.remove,
         limit="min_chunk_bytes",

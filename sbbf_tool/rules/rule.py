@@ -6,7 +6,7 @@ A rule examines one column over all row groups (`ColumnFacts`) and returns evide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -128,11 +128,8 @@ class Rule(AnyRule):
 def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
     """Build the `look` function of a rule that examines each filter by itself."""
 
-    def look(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-        for chunk in column.filters:
-            fact = examine(chunk)
-            if fact is not None:
-                yield Evidence(chunk.row_group, fact)
+    def look(column: ColumnFacts, limits: Limits) -> list[Evidence]:
+        return [Evidence(chunk.row_group, fact) for chunk in column.filters if (fact := examine(chunk)) is not None]
 
     return look
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
     from sbbf_tool.reports.change import ChangeReport
+    from sbbf_tool.running.table import Commit
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
     from sbbf_tool.verbs.advise import AdviceReport
     from sbbf_tool.verbs.verb import ChangingVerb, CombiningVerb, ReadingVerb
@@ -75,7 +76,7 @@ class Summary:
     """Number of files by status: `ok`, `skipped`, `refused` and `failed`."""
     errors: tuple[str, ...]
     """The first 20 files that were refused or failed, each with the reason."""
-    commits: tuple[Any, ...] = ()
+    commits: tuple[Commit, ...] = ()
     """The commits of a table."""
     vanished: tuple[str, ...] = ()
     """Files of a table that other commits replaced or removed before this run could."""

@@ -154,10 +154,29 @@ class Table(ABC):
         return begun
 
 
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that succeeded."""
+
+    version: str
+    """`version 42` or `snapshot 8124`."""
+    num_files: int
+    """Number of files that were replaced; 0 if all had vanished, and then there is no commit and `version` is the newest one."""
+    vanished: tuple[str, ...] = ()
+    """Old paths of files that other commits removed meanwhile, so that their copies are not part of the table."""
+    rebuilds: int = 0
+    """How often the commit was built again, because another commit came first."""
+    undo: str | None = None
+    """Statement or command that undoes the commit, such as ``RESTORE TABLE delta.`/lake/orders` TO VERSION AS OF 41``; None if the format
+    has none."""
+    is_new_version: bool = True
+    """Whether the commit made this version; if not, the commit changed the files of existing versions, of which this is the newest."""
+
+
 class TableChange(Protocol):
     """A change of a table: it wraps the rows of a run, commits, and prints what it costs and what it did."""
 
-    commits: list[Any]
+    commits: list[Commit]
     """The commits so far."""
     vanished: list[str]
     """Paths of the files that other commits replaced or removed before this run could."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Unpack
 
@@ -101,7 +101,8 @@ def check(path: Readable, policy: Policy | None = None, **options: Unpack[ReadOp
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     path, strict, jobs, progress, _ = file.run
-    running = [rule for rule in RULES if policy.why_not(rule) is None]
+    excluded = [policy.why_not(rule) for rule in RULES]
+    running = [rule for rule, reason in zip(RULES, excluded, strict=True) if reason is None]
     reads = max(rule.reads for rule in running)
     required = policy.required
     name = path if isinstance(path, TableFile) else file.name
@@ -114,10 +115,9 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     columns, most = file.footer.columns, policy.limits.max_fpp or 1
     sizes = {key: replace(size, fpp=min(size.fpp, most)) for key, size in requests.sizes.items()}
     facts = gather(file, columns, reads, verify, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
-    facts = tuple(
-        replace(column, judge=requests.judges.get(index, "existence"), is_required=index in requests.required)
-        for index, column in enumerate(facts)
-    )
+    for index, judge in requests.judges.items():
+        judged = replace(facts[index], judge=judge, is_required=index in requests.required)
+        facts = (*facts[:index], judged, *facts[index + 1 :])
     has_filter = any(column.filters for column in facts)
     whole_file = gather_file(file, facts) if has_filter and any(rule.look_at_file for rule in running) else None
     missing = _find_missing_columns(file, required, strict) if any(rule.name == MISSING_FILTER for rule in running) else ()
@@ -126,7 +126,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
         file=file.name,
         failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
-        rules=tuple(_outcome(rule, policy, facts, findings, requests.required, whole_file) for rule in RULES),
+        rules=tuple(_list_outcomes(policy, excluded, {each.rule for each in findings}, facts, bool(requests.required), whole_file)),
         findings=findings,
         named_columns=requests.named_columns,
         unreadable=unreadable_chunks(facts),
@@ -190,37 +190,31 @@ def _find_missing_columns(file: ParquetFile, names: Iterable[str], strict: bool)
                 yield Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),))
 
 
-def _outcome(
-    rule: Rule,
-    policy: Policy,
-    facts: Sequence[ColumnFacts],
-    findings: Sequence[Finding],
-    required: Collection[int],
-    whole_file: FileFacts | None,
-) -> RuleOutcome:
-    def outcome(result: str, reason: str | None = None) -> RuleOutcome:
-        return RuleOutcome(rule.name, rule.severity, result, reason)
-
-    if (reason := policy.why_not(rule)) is not None:
-        return outcome(NOT_RUN, reason)
-    if any(finding.rule == rule.name for finding in findings):
-        return outcome(FAILED if policy.fails(rule.severity) else NOTED)
-    if rule.limit == "required" and not required:
-        return outcome(NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}")
+def _list_outcomes(
+    policy: Policy, excluded: list[str | None], found: set[str], facts: Sequence[ColumnFacts], requires: bool, whole_file: FileFacts | None
+) -> Iterator[RuleOutcome]:
+    """Yield the outcome of each rule; `excluded` says why rules do not run, `found` which have findings."""
     filters = [chunk for column in facts for chunk in column.filters]
     hidden = [column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
     locked = f"the filters of its locked columns cannot be located: {', '.join(hidden)}" if hidden else None
-    if not filters and rule.limit not in ("required", "judged"):
-        return outcome(NOT_RUN, locked or "the file has no filter")
-    if rule.look_at_file is not None and whole_file is not None:
-        return outcome(PASSED if whole_file.unknown is None else NOT_RUN, whole_file.unknown)
-    if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION or not filters:
-        return outcome(PASSED, locked)
-    unreadable = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)]
-    if len(unreadable) == len(filters):
-        return outcome(
-            NOT_RUN,
-            unreadable[0].encryption or unreadable[0].oversized_page or "none of the filters, or of the pages of their chunks, can be read",
-        )
-    reasons = (f"{len(unreadable)} of {len(filters)} filters could not be checked" if unreadable else None, locked)
-    return outcome(PASSED, "; ".join(filter(None, reasons)) or None)
+
+    def outcome(rule: Rule) -> tuple[str, str | None]:
+        if rule.name in found:
+            return FAILED if policy.fails(rule.severity) else NOTED, None
+        if rule.limit == "required" and not requires:
+            return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}"
+        if not filters and rule.limit not in ("required", "judged"):
+            return NOT_RUN, locked or "the file has no filter"
+        if rule.look_at_file is not None and whole_file is not None:
+            return PASSED if whole_file.unknown is None else NOT_RUN, whole_file.unknown
+        if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION or not filters:
+            return PASSED, locked
+        unreadable = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)]
+        if len(unreadable) == len(filters):
+            reason = unreadable[0].encryption or unreadable[0].oversized_page
+            return NOT_RUN, reason or "none of the filters, or of the pages of their chunks, can be read"
+        reasons = (f"{len(unreadable)} of {len(filters)} filters could not be checked" if unreadable else None, locked)
+        return PASSED, "; ".join(filter(None, reasons)) or None
+
+    for rule, reason in zip(RULES, excluded, strict=True):
+        yield RuleOutcome(rule.name, rule.severity, *(outcome(rule) if reason is None else (NOT_RUN, reason)))

@@ -6,11 +6,10 @@ which query a filter on a column of this type; all engines are assumed to compar
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, Unpack
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
@@ -24,11 +23,12 @@ from sbbf_tool.file.pruning import (
     format_bounds,
     row_group_bytes,
 )
-from sbbf_tool.file.question import Question, question_of
+from sbbf_tool.file.question import Question
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
-from sbbf_tool.parquet.columns import Column, find_column
+from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
@@ -40,7 +40,6 @@ from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.storage.places import TableFinder
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
 
 if TYPE_CHECKING:
@@ -130,9 +129,6 @@ class ExplainReport(Tabular):
         return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
 
 
-_VerdictsOf: TypeAlias = Callable[..., tuple[EngineVerdict, ...]]
-"""`list_verdicts` for the column and file of the question; facts about a filter refine the verdicts."""
-
 STATISTICS, DICTIONARY, FILTER, READ = "statistics", "dictionary", "filter", "read"
 """What an engine does with a row group. There is also `HARM`: with this filter, the query loses rows or fails."""
 WRONG_FILTER = "the dictionary holds the value, but the filter excludes it: engines that query the filter lose its rows"
@@ -161,12 +157,12 @@ class Explain(ReadingVerb[ExplainReport]):
         assert isinstance(values, Sequence)
         if not values:
             raise UsageError("no value to query")
-        engines = engines_of(tuple(self.engine_names))
+        engines, reuse = engines_of(tuple(self.engine_names)), file.run.reuse or Reuse()
         try:
             with file.locate_errors():
-                question = question_of(find_column(file.footer.columns, column), values, is_strict=strict)
+                question = reuse.question_of(reuse.find_column(file.footer.columns, column), values, is_strict=strict)
         except NoColumnError as error:
-            missing = find_missing(file, file.run.path, column, strict=strict, tables=TableFinder())
+            missing = find_missing(file, file.run.path, column, strict=strict, tables=reuse.tables)
             if missing is None:
                 raise
             return _explain_missing(file, missing, error, values)
@@ -174,8 +170,9 @@ class Explain(ReadingVerb[ExplainReport]):
         kind, has_mark = arrow_type(file.footer, question.column), has_interval_mark(file.footer, question.column)
         verdicts_of = partial(list_verdicts, question.column, engines, arrow_type=kind, has_interval_mark=has_mark)
         unreadable: list[str] = []
-        numbers = range(file.footer.num_row_groups)
-        row_groups = [_explain_row_group(file, number, question, verdicts_of, unreadable) for number in numbers]
+        row_groups = [_explain_row_group(file, at, question, verdicts_of, unreadable) for at in range(file.footer.num_row_groups)]
+        is_comparable = all(literal.verdict is None for literal in question.literals)
+        count_steps = cache(partial(_count_steps, [pruning.row_group for pruning in row_groups]))
         return ExplainReport(
             file=file.name,
             column=question.column.name,
@@ -186,7 +183,10 @@ class Explain(ReadingVerb[ExplainReport]):
             bytes=sum(pruning.row_group.bytes for pruning in row_groups),
             column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
             row_groups=tuple(pruning.row_group for pruning in row_groups),
-            engines=tuple(_explain_engine(engine, question, row_groups, verdicts_of) for engine in engines),
+            engines=tuple(
+                _explain_engine(engine, verdict, [(each, each.verdicts[at]) for each in row_groups], count_steps, is_comparable)
+                for at, (engine, verdict) in enumerate(zip(engines, verdicts_of(), strict=True))
+            ),
             unreadable=tuple(unreadable),
             warnings=question.warnings(file.footer),
             named_columns=(NamedColumn(column, question.column.type_name),),
@@ -238,12 +238,14 @@ def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnE
 
 class _Pruning(NamedTuple):
     row_group: RowGroupExplanation
-    verdicts: dict[str, EngineVerdict]
+    verdicts: tuple[EngineVerdict, ...]
     """Verdict of each engine on this row group's filter or, without a filter, on one that could be added."""
     has_filter: bool
 
 
-def _explain_row_group(file: ParquetFile, number: int, question: Question, verdicts_of: _VerdictsOf, unreadable: list[str]) -> _Pruning:
+def _explain_row_group(
+    file: ParquetFile, number: int, question: Question, verdicts_of: Callable[..., tuple[EngineVerdict, ...]], unreadable: list[str]
+) -> _Pruning:
     """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
     candidates = question.candidates()
@@ -281,7 +283,7 @@ def _explain_row_group(file: ParquetFile, number: int, question: Question, verdi
         filter=answer.answer,
         filter_reason=WRONG_FILTER if answer.is_absent and dictionary is not None and dictionary.answer == MAYBE else answer.reason,
     )
-    return _Pruning(explanation, {verdict.engine: verdict for verdict in verdicts}, has_filter)
+    return _Pruning(explanation, verdicts, has_filter)
 
 
 def _merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
@@ -302,37 +304,44 @@ def _find_filter(file: ParquetFile, row_group: int, column: Column) -> tuple[Sto
 
 
 def _explain_engine(
-    engine: EngineReport, question: Question, row_groups: Sequence[_Pruning], verdicts_of: _VerdictsOf
+    engine: EngineReport,
+    column_verdict: EngineVerdict,
+    pairs: Sequence[tuple[_Pruning, EngineVerdict]],
+    count_steps: Callable[[tuple[str, ...]], dict[str, Any]],
+    is_comparable: bool,
 ) -> EngineExplanation:
-    """Explain what one engine skips, and why it does or does not use the filters."""
-    column_verdict = next(verdict for verdict in verdicts_of() if verdict.engine == engine.id)
+    """Explain what one engine skips, by its verdict on the column and on each filter, and why it does or does not use the filters."""
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
-    is_comparable = all(literal.verdict is None for literal in question.literals)
-    steps = [_choose_step(engine, pruning, uses_dictionary=uses_dictionary, is_comparable=is_comparable) for pruning in row_groups]
-    counts = Counter(steps)
-    skips = (STATISTICS, DICTIONARY, FILTER)
-    skipped_row_groups = [pruning.row_group for pruning, step in zip(row_groups, steps, strict=True) if step in skips]
-    total_bytes = sum(pruning.row_group.bytes for pruning in row_groups)
-    total_column_bytes = sum(pruning.row_group.column_bytes for pruning in row_groups)
+    steps = tuple([_choose_step(*pair, uses_dictionary=uses_dictionary, is_comparable=is_comparable) for pair in pairs])
     return EngineExplanation(
         engine=engine.id,
         name=engine.name,
-        steps=tuple(steps),
-        skipped_by_statistics=counts[STATISTICS],
-        skipped_by_dictionary=counts[DICTIONARY],
-        skipped_by_filter=counts[FILTER],
-        row_groups_read=counts[READ] + counts[HARM],
-        bytes_skipped=sum(row.bytes for row in skipped_row_groups),
-        share_skipped=sum(row.bytes for row in skipped_row_groups) / total_bytes if total_bytes else 0.0,
-        share_of_column_skipped=sum(row.column_bytes for row in skipped_row_groups) / total_column_bytes if total_column_bytes else 0.0,
-        explanation=_explain_steps(engine, column_verdict, row_groups, steps),
-        harm=next((_harm_of(pruning, engine)[0] for pruning, step in zip(row_groups, steps, strict=True) if step == HARM), None),
+        steps=steps,
+        explanation=_explain_steps(engine, column_verdict, pairs, steps),
+        harm=_harm_of(engine, *pairs[steps.index(HARM)])[0] if HARM in steps else None,
+        **count_steps(steps),
     )
 
 
-def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bool, is_comparable: bool) -> str:
+def _count_steps(row_groups: Sequence[RowGroupExplanation], steps: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of an `EngineExplanation` that count row groups and bytes."""
+    skipped = [row_group for row_group, step in zip(row_groups, steps, strict=True) if step in (STATISTICS, DICTIONARY, FILTER)]
+    total, skipped_total = ([sum(each.bytes for each in part), sum(each.column_bytes for each in part)] for part in (row_groups, skipped))
+    share, share_of_column = (part / whole if whole else 0.0 for part, whole in zip(skipped_total, total, strict=True))
+    return {
+        "skipped_by_statistics": steps.count(STATISTICS),
+        "skipped_by_dictionary": steps.count(DICTIONARY),
+        "skipped_by_filter": steps.count(FILTER),
+        "row_groups_read": len(steps) - len(skipped),
+        "bytes_skipped": skipped_total[0],
+        "share_skipped": share,
+        "share_of_column_skipped": share_of_column,
+    }
+
+
+def _choose_step(pruning: _Pruning, verdict: EngineVerdict, *, uses_dictionary: bool, is_comparable: bool) -> str:
     """Return what the engine does with a row group. It is read for a value that the column cannot store: the conversion is unknown."""
-    row_group, verdict = pruning.row_group, pruning.verdicts[engine.id]
+    row_group = pruning.row_group
     if row_group.statistics == ABSENT:
         return STATISTICS
     if not is_comparable:
@@ -346,21 +355,21 @@ def _choose_step(engine: EngineReport, pruning: _Pruning, *, uses_dictionary: bo
     return HARM if row_group.filter_reason in (WRONG_FILTER, EMPTY_FILTER) else FILTER if row_group.filter == ABSENT else READ
 
 
-def _harm_of(pruning: _Pruning, engine: EngineReport) -> tuple[str | None, str]:
+def _harm_of(engine: EngineReport, pruning: _Pruning, verdict: EngineVerdict) -> tuple[str | None, str]:
     """Return the effect of a filter that harms the query, and its explanation."""
-    verdict = pruning.verdicts[engine.id]
     if verdict.verdict == HARM:
         return verdict.effect, verdict.sentence.removeprefix(f"{engine.name}: ")
     return LOSES_ROWS, pruning.row_group.filter_reason or ""
 
 
-def _explain_steps(engine: EngineReport, column_verdict: EngineVerdict, row_groups: Sequence[_Pruning], steps: Sequence[str]) -> str:
+def _explain_steps(
+    engine: EngineReport, column_verdict: EngineVerdict, pairs: Sequence[tuple[_Pruning, EngineVerdict]], steps: Sequence[str]
+) -> str:
     """Explain the harm if there is any, otherwise how the engine uses the first filter or, without filters, a filter on this type."""
-    for decisive_step in (HARM, FILTER):
-        for pruning, step in zip(row_groups, steps, strict=True):
-            if step == decisive_step:
-                return _harm_of(pruning, engine)[1] if decisive_step == HARM else pruning.verdicts[engine.id].explanation
+    if HARM in steps:
+        return _harm_of(engine, *pairs[steps.index(HARM)])[1]
+    if FILTER in steps:
+        return pairs[steps.index(FILTER)][1].explanation
     if DICTIONARY in steps:
         return "The chunk's dictionary is queried first, and its answer is exact."
-    first = next((pruning for pruning in row_groups if pruning.has_filter), None)
-    return first.verdicts[engine.id].explanation if first is not None else column_verdict.explanation
+    return next((verdict for pruning, verdict in pairs if pruning.has_filter), column_verdict).explanation

@@ -94,7 +94,9 @@ class TestUnusableFiles:
             ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
             ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
             ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max fpp must be above 0 and below 1"),
-            ("spark = 1", "spark must be a table"),
+            ("spark = 1", "spark must be a table, not 1"),
+            ("check = 3", "check must be a table, not 3"),
+            ("\ufeff[check]\nquik = true", "[check]: unknown setting 'quik'; did you mean quick, quiet?"),
             ("[spark]\na.b = [1]", "spark.a.b must be text, a number, true or false"),
             ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
         ],
@@ -108,6 +110,15 @@ class TestUnusableFiles:
         assert run(["check", lying, "--config", "sbbf.toml"]) == 2
         assert message.partition("; --config none")[0] in capfd.readouterr().err
         assert run(["check", "--help"]) == 0
+
+    @each("text", ["[tool.sbbf", "tool = 3 # sbbf", "[tool]\nsbbf = 3", "[tool.sbbf]\ncheck = 3"])
+    def test_of_a_project(self, text, folder, lying, capfd):
+        for encoding in ("utf-8", "utf-16"):
+            (folder / "pyproject.toml").write_text(text, encoding=encoding)
+            assert run(["check", lying]) == 2
+            err = capfd.readouterr().err
+            assert err.startswith(f"sbbf: {folder}/pyproject.toml: ")
+            assert err.count("\n") == 1
 
     def test_no_regular_file(self, folder, lying, capfd):
         os.mkfifo(folder / "sbbf.toml")

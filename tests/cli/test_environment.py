@@ -62,6 +62,10 @@ class TestValues:
             ("SBBF_CHECK_ON", "yarn", "(set: SBBF_CHECK_ON)"),
             ("SBBF_CHECK_JOBS", "\x1b[31m", "SBBF_CHECK_JOBS: '\\x1b[31m' is not a valid whole number"),
             ("SBBF_CHECK_CONFIG", "nothere.toml", "nothere.toml: no such file"),
+            ("SBBF_CHECK_MAXFPP", "0.1", "unknown variable 'SBBF_CHECK_MAXFPP'; did you mean SBBF_CHECK_MAX_FPP?"),
+            ("SBBF_CHEK_MAX_FPP", "0.1", "unknown variable 'SBBF_CHEK_MAX_FPP'; did you mean SBBF_CHECK_MAX_FPP?"),
+            ("SBBF_CHECK_SPEED", "1", "unknown variable 'SBBF_CHECK_SPEED'; see sbbf help settings"),
+            ("SBBF_CHECK_REPORT", "a.json", "unknown variable 'SBBF_CHECK_REPORT'; give --report on the command line"),
         ],
     )
     def test_that_are_invalid(self, variable, value, message, path, monkeypatch, capfd):
@@ -73,14 +77,20 @@ class TestValues:
         assert variable in err or "CONFIG" in variable
         assert run(["check", "--help"]) == 0
 
+    def test_of_other_commands_and_of_this_package_stay(self, path, monkeypatch):
+        for name in ("SBBF_SIZE_MAX_BYTES", "SBBF_KERNEL", "SBBF_KEYS", "SBBF_CONFORMANCE", "SBBF_WITHOUT_EXTENSIONS", "SBBF_VERSION"):
+            monkeypatch.setenv(name, "")
+        assert run(["resize", path, "--dry-run", "--fpp", "0.5"]) == 0
+        assert run(["verify", path]) == 0
+
     def test_changes_are_requested_on_the_command_line(self, path, tmp_path, monkeypatch, capfd):
         copy = Path(shutil.copy(path, tmp_path))
         before = copy.read_bytes()
         for option in ("IN_PLACE", "COLUMN", "REPLACE", "OUTPUT"):
-            monkeypatch.setenv(f"SBBF_ADD_FILTER_{option}", "1")
             monkeypatch.setenv(f"SBBF_REMOVE_FILTER_{option}", "1")
-        assert run(["remove-filter", str(copy)]) == 2
-        assert run(["add-filter", str(copy), "-c", "id"]) == 2
+            assert run(["remove-filter", str(copy), "--dry-run"]) == 2
+            assert f"unknown variable 'SBBF_REMOVE_FILTER_{option}'" in capfd.readouterr().err
+            monkeypatch.delenv(f"SBBF_REMOVE_FILTER_{option}")
         monkeypatch.setenv("SBBF_REMOVE_FILTER_DRY_RUN", "1")
         assert run(["remove-filter", str(copy)]) == 0
         assert copy.read_bytes() == before

@@ -20,8 +20,10 @@ def folder(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         Path(name).mkdir()
     for name in ("a.parquet", "lake/a.parquet"):
         shutil.copy(fixtures / "events.parquet", name)
+    shutil.copy(fixtures / "spark-boolean.parquet", "flags.parquet")
     Path("torn.parquet").write_bytes(Path("a.parquet").read_bytes()[:1000])
-    for name, text in (("text.parquet", "text"), ("bad.toml", "[chekc]"), ("worse.toml", "[check]\nfail-on = 'never'"), ("list", "a")):
+    texts = {"text.parquet": "text", "bad.toml": "[chekc]", "worse.toml": "[check]\nfail-on = 'never'", "list": "a", "values": "5\nfive"}
+    for name, text in {**texts, "blank": ""}.items():
         Path(name).write_text(f"{text}\n")
 
 

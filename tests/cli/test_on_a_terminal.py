@@ -210,3 +210,15 @@ assert "rich" not in sys.modules
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "next: " not in done.stdout
+
+
+def test_the_column_that_matters_most_is_never_hidden(fixtures):
+    for columns in (40, 60, 80):
+        lines = run_on_terminal(["verify", str(fixtures / "spark-boolean.parquet")], columns).lines
+        assert any("false negatives" in line and not line.startswith("hidden") for line in lines)
+        assert not any(line.startswith("hidden") and "false negatives" in line for line in lines)
+
+
+@pytest.mark.parametrize("words", ["rule", "engines", "engines --type string", "engines --type decimal", "size --ndv 1000000"])
+def test_reference_works_fit_a_screen(words):
+    assert len(run_on_terminal(words.split(), 80).lines) < 24

@@ -84,7 +84,9 @@ def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, mess
     assert contents() == before
 
 
-WHERE = "no target is given for the result; choose to name another file (-o), or change the file in place (--in-place)"
+WHERE = (
+    "no target is given for the result; choose to only try it (--dry-run), name another file (-o), or change the file in place (--in-place)"
+)
 BOTH = "two targets are given for the result; either name another file (-o), or change the file in place (--in-place)"
 
 

@@ -51,7 +51,7 @@ def test_both_forms_of_probe_answer_the_same(column, values, code):
 
 
 @each("arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"]])
-@each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 1)])
+@each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
 def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
     assert run(["probe", *arguments]) == code

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters
+from sbbf_tool import add_filters, inspect
 from sbbf_tool.cli import run
 from support.tables import each
 
@@ -27,14 +27,19 @@ def path(tmp_path: Path) -> str:
     """Texts, and bytes that are not UTF-8, each in a row group of its own."""
     target = tmp_path / "texts.parquet"
     bytes_ = [text.encode("latin-1") for text in STORED]
-    pq.write_table(pa.table({"s": STORED, "b": bytes_, "n": [None] * 3 + [1, 2, 3, 4], "flag": [True] * 7}), target, row_group_size=1)
-    add_filters(target, ["s", "b", "n"], in_place=True)
+    table = pa.table({"s": STORED, "b": bytes_, "n": [None] * 3 + [1, 2, 3, 4], "any": STORED})
+    pq.write_table(table, target, row_group_size=1, write_statistics=table.column_names[:3], use_dictionary=table.column_names[:3])
+    add_filters(target, ["s", "b", "n", "any"], in_place=True)
+    with target.open("r+b") as stream:
+        for chunk in inspect(target, ["any"]).filters:
+            stream.seek((chunk.offset or 0) + (chunk.header_bytes or 0))
+            stream.write(b"\xff" * (chunk.bitset_bytes or 0))
     return str(target)
 
 
 @pytest.fixture
 def probe(path: str, capfd, monkeypatch) -> Callable[..., tuple[list[str], str]]:
-    """The values that may be stored, and what standard error says; `flag` has no filter that could exclude any."""
+    """The values that may be stored, and what standard error says; the filters of `any` exclude none."""
 
     def call(*arguments: str, stdin: bytes = b"") -> tuple[list[str], str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
@@ -67,7 +72,7 @@ def test_hidden_characters_of_a_values_file_are_reported(probe, tmp_path, name, 
     values_file = tmp_path / "listed"
     values_file.write_bytes(content)
     where = "standard input" if piped else f"values file {values_file}"
-    answers, err = probe("flag", "--values-file", "-" if piped else str(values_file), stdin=content)
+    answers, err = probe("any", "--values-file", "-" if piped else str(values_file), stdin=content)
     assert answers == values
     assert len(err.splitlines()) == len(hints)
     for line, hint in zip(err.splitlines(), hints, strict=True):

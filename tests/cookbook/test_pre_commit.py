@@ -41,7 +41,7 @@ class Repository:
         for command in (["git", "init", "-q", "-b", "main"], [self._pre_commit, "install"]):
             done = self.run(*command)
             assert done.returncode == 0, done.stdout
-        assert URL in write_recipe("pre-commit", self.folder)[".pre-commit-config.yaml"].read_text()
+        assert URL in write_recipe("pre_commit", self.folder)[".pre-commit-config.yaml"].read_text()
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         variables = {**os.environ, **NO_SETTINGS, **PEOPLE, **self._variables}

@@ -32,7 +32,7 @@ class Stream:
         self._variables = {"MASTER": "local[2]", "JAVA_HOME": str(java)} if java else {"MASTER": "local[2]"}
         self._variables |= {name: str(folder / name.lower()) for name in ("SOURCE", "LAKE", "CHECKPOINT")}
         (folder / "source").mkdir()
-        write_recipe("spark-streaming", folder)
+        write_recipe("spark_streaming", folder)
 
     def arrive(self, name: str) -> None:
         shutil.copy(FIXTURES / "events.parquet", self._folder / "source" / name)

@@ -56,7 +56,7 @@ def test_where_selects_partitions(tmp_path: Path):
     [
         ({"paths": "a"}, "key 'columns' is missing"),
         ({"columns": "a"}, "key 'paths' is missing"),
-        ({"paths": "a", "columns": "id", "max-bytes": 64}, "unknown key 'max-bytes'; did you mean max_bytes?"),
+        ({"paths": "a", "columns": "id", "max_bytes": 64}, "unknown key 'max_bytes'; did you mean max-bytes?"),
         ({"paths": "a", "columns": "id", "color": 1}, "unknown key 'color'; choose from paths, columns, fpp"),
         ({"paths": [], "columns": "id"}, r"paths must be a path or glob, or a list of them, not \[\]"),
         ({"paths": "a", "columns": [1]}, r"columns must be a column or a list of columns, not \[1\]"),
@@ -66,14 +66,14 @@ def test_where_selects_partitions(tmp_path: Path):
         ({"paths": "a", "columns": "id", "fpp": 2}, "fpp must be above 0 and below 1, not 2"),
         ({"paths": "a", "columns": "id", "ndv": 0}, "ndv must be at least 1, not 0"),
         ({"paths": "a", "columns": "id", "ndv": 1.5}, "ndv must be an integer, not 1.5"),
-        ({"paths": "a", "columns": "id", "max_bytes": 1}, "size of a filter must be at least 64 bytes, not 1"),
+        ({"paths": "a", "columns": "id", "max-bytes": 1}, "size of a filter must be at least 64 bytes, not 1"),
         (
-            {"paths": "a", "columns": "id", "max_bytes": "much"},
-            "max_bytes must be an integer, a size such as 1MiB, or a table of them by column, not 'much'",
+            {"paths": "a", "columns": "id", "max-bytes": "much"},
+            "max-bytes must be an integer, a size such as 1MiB, or a table of them by column, not 'much'",
         ),
-        ({"paths": "a", "columns": "id", "max_bytes": {"id": "much"}}, "max_bytes must be an integer, a size such as 1MiB"),
-        ({"paths": "a", "columns": "id", "share_of_data": 0}, "share_of_data must be above 0 and at most 1"),
-        ({"paths": "a", "columns": "id", "share_of_data": float("inf")}, "share_of_data must be above 0 and at most 1"),
+        ({"paths": "a", "columns": "id", "max-bytes": {"id": "much"}}, "max-bytes must be an integer, a size such as 1MiB"),
+        ({"paths": "a", "columns": "id", "share-of-data": 0}, "the share of data must be above 0 and at most 1"),
+        ({"paths": "a", "columns": "id", "share-of-data": float("inf")}, "the share of data must be above 0 and at most 1"),
         ({"paths": "a", "columns": "id", "where": "day ="}, "predicate"),
         ({"paths": "a", "columns": "id", "where": 3}, "where must be a predicate in a string, not 3"),
     ],
@@ -140,7 +140,7 @@ def test_what_is_no_spec() -> None:
 
 def test_reading(tmp_path: Path):
     path = tmp_path / "pyproject.toml"
-    path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax_bytes = {x = '1MiB', y = 64}\n")
+    path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax-bytes = {x = '1MiB', y = 64}\n")
     assert read_specs(path) == (FilterSpec(("x", "y"), paths=("a",), max_bytes={"x": 1 << 20, "y": 64}, folder=str(tmp_path)),)
     path.write_text("[tool.ruff]\n")
     with pytest.raises(UsageError, match=r"the file has no table \[\[tool.sbbf.filters\]\]"):

@@ -55,7 +55,7 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
     (tmp_path / "_delta_log").mkdir()
     for number in range(3):
         pq.write_table(pa.table({"id": [number, 7]}), tmp_path / f"{number}.parquet")
-    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--allow", "table-files")
+    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--as-files", "--allow", "table-files")
     assert code == 0
     assert err.count("warning") == 1
     assert f"the Delta table {tmp_path} records the size of each file" in err

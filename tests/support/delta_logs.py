@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.running.table import Change, LiveFile
+from sbbf_tool.extensions.tables.lake_table import Replacement
+from sbbf_tool.running.table import Change, Commit, LiveFile
 
 CHANGE = Change("ADD BLOOM FILTERS", ("id",))
 

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from sbbf_tool import add_filters
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
-from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.running.table import Change, LiveFile
+from sbbf_tool.extensions.tables.lake_table import Replacement
+from sbbf_tool.running.table import Change, Commit, LiveFile
 from support.environments import install_python
 
 PROGRAM = Path(__file__).parent / "ducklake_program.py"

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
+from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.running.table import Change, LiveFile
+from sbbf_tool.running.table import Change, Commit, LiveFile
 
 
 class JsonTable(LakeTable):

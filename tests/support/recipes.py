@@ -1,6 +1,6 @@
-"""The recipes of `docs/cookbook`: the files on their pages, the environments of their programs, and lakes to run them on.
+"""The recipes of `docs/cookbook.md`: their files, the environments of their programs, and lakes to run them on.
 
-Each block of a page begins with a comment that names its file. The tests write the blocks to these files and run them as they are.
+Each block begins with a comment that names its file. The tests write the blocks to these files and run them as they are.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import sbbf_tool
 from support.environments import NotInstallableError, install_python
 from support.pages import FIXTURES, REPOSITORY, blocks_of, environment
 
-COOKBOOK = REPOSITORY / "docs" / "cookbook"
+COOKBOOK = REPOSITORY / "docs" / "cookbook.md"
 FILE_NAME = re.compile(r"(?:#|--) (?P<path>[\w./-]+)$", re.MULTILINE)
 DAYS = ("2026-01-01", "2026-01-02")
 
 
-def files_of(page: str) -> dict[str, str]:
-    """Return the text of each file of a recipe by its path."""
-    bodies = [block.body for block in blocks_of(COOKBOOK / f"{page}.md") if block.kind != "console"]
+def files_of(test: str) -> dict[str, str]:
+    """Return the text of each file of the recipe that this test runs, by its path."""
+    bodies = [block.body for block in blocks_of(COOKBOOK) if block.reason == f"tests/cookbook/test_{test}.py runs it"]
     return {match["path"]: body for body in bodies if (match := FILE_NAME.match(body))}
 
 
-def write_recipe(page: str, folder: Path) -> dict[str, Path]:
+def write_recipe(test: str, folder: Path) -> dict[str, Path]:
     """Write the files of a recipe into a folder; return the path of each by its name on the page."""
-    paths = {name: folder / name for name in files_of(page)}
-    for name, text in files_of(page).items():
+    paths = {name: folder / name for name in files_of(test)}
+    for name, text in files_of(test).items():
         paths[name].parent.mkdir(parents=True, exist_ok=True)
         paths[name].write_text(text)
     return paths

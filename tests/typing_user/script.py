@@ -74,6 +74,7 @@ def many(path: Path) -> None:
     assert_type(sbbf_tool.run(sbbf_tool.Advise(["user_id = 42"]), paths, jobs=2), AdviceReport)
     add, edit = sbbf_tool.AddFilter(sbbf_tool.FilterSpec(("user_id",))), sbbf_tool.Edit(in_place=True)
     assert_type(sbbf_tool.run(add, paths, edit=edit), sbbf_tool.Summary)
+    assert_type([commit.version for commit in sbbf_tool.run(add, paths, edit=edit).commits], list[str])
     with sbbf_tool.run(add, paths, edit=edit, errors="return") as rows:
         for changed in rows:
             assert_type(changed.report, AddReport | None)

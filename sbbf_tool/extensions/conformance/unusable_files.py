@@ -82,7 +82,7 @@ def make_lengths() -> Iterator[CorpusFile]:
 
 
 def make_drafts() -> Iterator[CorpusFile]:
-    """Make filters of drafts (docs/reference/drafts.md), but for the draft with today's header, which no reader can recognize."""
+    """Make filters of drafts (docs/how-to/old-drafts.md), but for the draft with today's header, which no reader can recognize."""
     maker = FileMaker(_INT64)
     for dialect in DRAFTS:
         if dialect.header != TODAYS:

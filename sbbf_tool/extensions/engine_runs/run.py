@@ -342,7 +342,7 @@ def _explain_silence(files: _Files) -> str | None:
         if remaining
         else "and here they leave none: query a value that is not stored, but between min and max of the row groups, or another column"
     )
-    return f"only row groups that min and max and dictionaries leave show whether an engine uses the filters, {rest}"
+    return f"whether an engine uses the filters shows on row groups that min and max leave, and dictionaries if it reads them, {rest}"
 
 
 _NOTHING_EXCLUDED = "no row group is excluded by its filter alone"

@@ -25,10 +25,10 @@ from sbbf_tool.running.table import change_properties
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable
+    from sbbf_tool.extensions.tables.lake_table import LakeTable
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.partitions import PathPredicate
-    from sbbf_tool.running.table import Change
+    from sbbf_tool.running.table import Change, Commit
     from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
@@ -59,9 +59,9 @@ class TableRun:
         if files_per_commit is not None and files_per_commit < 1:
             raise UsageError(f"the number of files per commit must be at least 1, not {files_per_commit}")
         if change.properties and not table.takes_properties:
-            raise UsageError(
-                f"{table.format} has no properties by which later writers add filters", file=table.name, hint="run the command again later"
-            )
+            reason = f"{table.format} has no properties by which later writers add filters"
+            hint = "leave the option out, and run the command again for new files: it skips those that have filters"
+            raise UsageError(reason, file=table.name, hint=hint)
         self.table = table
         self.change = change
         self.commits: list[Commit] = []

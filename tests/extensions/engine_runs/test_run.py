@@ -98,7 +98,7 @@ def test_a_note_says_why_nothing_shows(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "numbers.parquet"
     pq.write_table(pa.table({"id": range(0, 2000, 2), "other": range(1000)}), path, row_group_size=500, use_dictionary=False)
     add_filters(path, ["id"], in_place=True, fpp=1e-6)
-    rule = "note: only row groups that min and max and dictionaries leave show whether an engine uses the filters"
+    rule = "note: whether an engine uses the filters shows on row groups that min and max leave, and dictionaries if it reads them"
     between = "query a value that is not stored, but between min and max of the row groups, or another column"
 
     for column, value, note in (

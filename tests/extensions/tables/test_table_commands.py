@@ -91,7 +91,11 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
         in err
     )
     assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow", "table-files")[0] == 0
-    code, out, _ = call(capsys, "add-filter", table, "-c", "id", "--in-place", "--allow", "table-files")
+    words = ("add-filter", table, "-c", "id", "--in-place", "--allow", "table-files")
+    code, out, err = call(capsys, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "a table changes in one commit; leave out --allow table-files, or give --as-files too" in err
+    code, out, _ = call(capsys, *words, "--as-files")
     assert (code, "committed" in out, deltalake.DeltaTable(table).version()) == (0, False, 2)
 
 

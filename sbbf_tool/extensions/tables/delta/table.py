@@ -34,9 +34,9 @@ from sbbf_tool.extensions.tables.delta.actions import (
 )
 from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaMetadata, DeltaSnapshot, FileEntry
-from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
+from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.records import optional, required
-from sbbf_tool.running.table import Change, LiveFile, attempts
+from sbbf_tool.running.table import Change, Commit, LiveFile, attempts
 from sbbf_tool.storage import places
 
 _CARRIED_BY_REMOVE = ("partitionValues", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")

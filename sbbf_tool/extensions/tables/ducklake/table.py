@@ -20,10 +20,10 @@ from sbbf_tool.errors import ChangedError, UnreadableError, UsageError, WriteErr
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.catalog import parse_name
 from sbbf_tool.extensions.tables.ducklake.metadata import Catalog, FileRow, TableEntry
-from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
+from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.file.missing_column import may_be_equal_in_type
 from sbbf_tool.parquet.column_names import ColumnNames
-from sbbf_tool.running.table import Change, LiveFile
+from sbbf_tool.running.table import Change, Commit, LiveFile
 from sbbf_tool.storage.places import TableFinder, is_url, open_source
 
 _MOST_VALUES = 10_000

@@ -29,8 +29,8 @@ from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
 from sbbf_tool.extensions.tables.iceberg.paths import identity, join, location_of, open_name, parent
 from sbbf_tool.extensions.tables.iceberg.position_deletes import find_reachable
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, TableState
-from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.running.table import Change, NewFiles, attempts, change_properties
+from sbbf_tool.extensions.tables.lake_table import Replacement
+from sbbf_tool.running.table import Change, Commit, NewFiles, attempts, change_properties
 
 _ATTEMPTS = 20
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0

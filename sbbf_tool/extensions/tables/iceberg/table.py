@@ -14,9 +14,9 @@ from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.paths import is_below, is_local, join, open_name, parent
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, full_names
 from sbbf_tool.extensions.tables.iceberg.source import MetadataSource
-from sbbf_tool.extensions.tables.lake_table import Commit, LakeTable, Replacement
+from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
-from sbbf_tool.running.table import Change, LiveFile
+from sbbf_tool.running.table import Change, Commit, LiveFile
 
 
 class IcebergTable(LakeTable):

@@ -21,8 +21,9 @@ import pytest
 import sbbf_tool
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.running.table import Commit
 from support.delta_logs import CHANGE, before_create, copies_of, open_table
 from support.delta_tables import copy_table, read_rows
 from support.ducklakes import PROGRAM, DuckDB, DuckLakeError

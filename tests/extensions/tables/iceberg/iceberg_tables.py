@@ -22,8 +22,8 @@ from sbbf_tool.extensions.tables.iceberg.manifest import ADDITION, FILE_PATH_ID,
 from sbbf_tool.extensions.tables.iceberg.paths import join
 from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, TableState
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
-from sbbf_tool.extensions.tables.lake_table import Commit, Replacement
-from sbbf_tool.running.table import Change, LiveFile
+from sbbf_tool.extensions.tables.lake_table import Replacement
+from sbbf_tool.running.table import Change, Commit, LiveFile
 
 ADD = Change("ADD BLOOM FILTERS", ("id",))
 
