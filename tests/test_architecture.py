@@ -32,7 +32,7 @@ ORDER = (
     "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "running", "spark", "cli",
 )  # fmt: skip
 BUDGETS = {
-    "words": 895,
+    "words": 896,
     "bloom": 1_160,
     "parquet": 4_140,
     "encryption": 820,
@@ -44,7 +44,7 @@ BUDGETS = {
     "writers": 475,
     "advice": 802,
     "editing": 912,
-    "verbs": 3_490,
+    "verbs": 3_491,
     "running": 2_002,
     "spark": 1_825,
     "cli": 6_000,
