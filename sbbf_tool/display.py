@@ -17,14 +17,14 @@ from typing import Any
 HIDDEN = "..."
 
 _URL = re.compile(r"(\s*([A-Za-z][A-Za-z0-9+.-]+):/+)(.*)", re.DOTALL)
-_URL_IN_TEXT = re.compile(r"(?:ducklake:(?:[a-z]+:)?)?[A-Za-z][A-Za-z0-9+.-]+:/+[^\s'\"<>`]+")
+_URL_IN_TEXT = r"(?:ducklake:(?:[a-z]+:)?)?[A-Za-z][A-Za-z0-9+.-]+:/+[^\s'\"<>`]+"
 _PASSWORD = re.compile(r"(?!\[|arn:)[^/@?#]*:(?!\d*(?:[/?#]|$))", re.DOTALL)
 """A colon in the authority with no port after it. The text from there to the last `@` is a password, which may contain a slash."""
 
-_PASSWORD_WORD = re.compile(r"(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
+_PASSWORD_WORD = r"(?i)(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)"
 """A password among the words of a connection string, such as `dbname=lake password=...`."""
 
-_LAST_TABLE = re.compile(r"""(.*)(#(?:"[^"]*"|[^".#@/=])+(?:\.(?:"[^"]*"|[^".#@/=])+)?)""", re.DOTALL)
+_LAST_TABLE = r"""(?s)(.*)(#(?:"[^"]*"|[^".#@/=])+(?:\.(?:"[^"]*"|[^".#@/=])+)?)"""
 """The name of a DuckLake catalog and of a table in it, which is not the end of a password with a `#`."""
 
 _KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs"))
@@ -74,16 +74,16 @@ def _redact_catalog(text: str) -> str:
     prefix = "ducklake:postgres:"
     if not text.startswith(prefix):
         return text
-    match = _LAST_TABLE.fullmatch(text.removeprefix(prefix))
+    match = re.fullmatch(_LAST_TABLE, text.removeprefix(prefix))
     place, table = match.groups() if match else (text.removeprefix(prefix), "")
-    return prefix + _PASSWORD_WORD.sub(rf"\1{HIDDEN}", redact(place)) + table
+    return prefix + re.sub(_PASSWORD_WORD, rf"\1{HIDDEN}", redact(place)) + table
 
 
 def redact_text(text: str) -> str:
     """Redact the secrets in the URLs within `text`."""
     if "ducklake:postgres:" in text:
-        text = _PASSWORD_WORD.sub(rf"\1{HIDDEN}", text)
-    return _URL_IN_TEXT.sub(_redact_match, text) if ":/" in text else text
+        text = re.sub(_PASSWORD_WORD, rf"\1{HIDDEN}", text)
+    return re.sub(_URL_IN_TEXT, _redact_match, text) if ":/" in text else text
 
 
 def _redact_match(match: re.Match[str]) -> str:

@@ -449,6 +449,21 @@ def test_inspect_and_probe_do_not_load_pyarrow(fixtures):
         assert not loaded & {"pyarrow", "pyspark", "rich", "pandas", "difflib", "shutil"}
 
 
+def test_probe_begins_with_few_modules_and_dataclasses(fixtures):
+    """A dataclass takes longer to make than most modules take to load."""
+    program = (
+        "import dataclasses, sys; from sbbf_tool.cli import run; run(sys.argv[1:])\n"
+        "own = [module for name, module in sys.modules.items() if name.startswith('sbbf_tool')]\n"
+        "kinds = {kind for module in own for kind in vars(module).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}\n"
+        "print(len(own), len(kinds), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, "probe", str(fixtures / "pyarrow-filters.parquet"), "id", "1"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    modules, dataclasses = map(int, done.stderr.split())
+    assert modules <= 107
+    assert dataclasses <= 25
+
+
 def test_add_filter_loads_numpy_only_for_values_that_must_be_decoded(fixtures, tmp_path):
     arguments = ["add-filter", str(fixtures / "events.parquet"), "-c", "user_id", "-o", str(tmp_path / "filtered.parquet")]
     assert not loaded_after(f"from sbbf_tool.cli import run; assert run({arguments!r}) == 0") & {"numpy", "pyarrow", "pandas"}

@@ -177,15 +177,15 @@ class MarkdownPage(Page):
         self.lines += 1
 
 
-_MARKUP = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_BLOCK_START = re.compile(r"^(\d*)([-+=#]|[.)](?= ))")
+_MARKUP = r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"
+_BLOCK_START = r"^(\d*)([-+=#]|[.)](?= ))"
 
 
 def _markdown(text: str) -> str:
     """Escape text for a paragraph or a cell: characters with a meaning in Markdown or HTML get a backslash or a reference."""
-    markup = _MARKUP.sub(r"\\\g<0>", escape(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    markup = re.sub(_MARKUP, r"\\\g<0>", escape(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     # At its start, these would make a paragraph a list or a heading.
-    return _BLOCK_START.sub(r"\g<1>\\\g<2>", markup)
+    return re.sub(_BLOCK_START, r"\g<1>\\\g<2>", markup)
 
 
 def say_not_cross_checked(page: Page, count: int) -> None:

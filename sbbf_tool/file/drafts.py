@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import NamedTuple
 
 from sbbf_tool.bloom.dialects import CURRENT, TODAYS, Dialect, Hasher
@@ -46,7 +45,7 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
     if not stored.header.readings:
         return stored if dialect.header == TODAYS and stored.header.unsupported_reason is None else None
     reading = next((reading for reading in stored.header.readings if reading.dialect == dialect), None)
-    return None if reading is None else replace(stored, header=FilterHeader(reading.length, reading.num_bytes))
+    return None if reading is None else stored._replace(header=FilterHeader(reading.length, reading.num_bytes))
 
 
 def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> DraftFilter | None:

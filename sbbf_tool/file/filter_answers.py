@@ -6,7 +6,7 @@ decision for every command, for Spark and for the data source.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
@@ -112,14 +112,15 @@ def by_filter(file: ParquetFile, row_group: int, question: Question, candidates:
 
 def expect_filters(file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]) -> None:
     """Announce that the filters of these row groups will be queried, each for its candidates: see `Source.prefetch`."""
-    row_groups = [(number, question.hashes_in(candidates)[0]) for number, candidates in by_row_group.items()]
-    file.expect_filters([question.column], also=_likely_blocks(file, question.column, row_groups), row_groups=[*by_row_group])
-    file.source.prefetch(_blocks(file, question.column, row_groups))
+    file.expect_filters([question.column], also=_likely_blocks(file, question, by_row_group), row_groups=[*by_row_group])
+    file.source.prefetch(_blocks(file, question, by_row_group))
 
 
-def _likely_blocks(file: ParquetFile, column: Column, row_groups: Sequence[tuple[int, memoryview]]) -> Iterator[tuple[int, int]]:
+def _likely_blocks(file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]) -> Iterator[tuple[int, int]]:
     """Predict the ranges to read from the recorded lengths of the filters, so that most probes need one round trip."""
-    for row_group, hashes in row_groups:
+    column = question.column
+    for row_group, candidates in by_row_group.items():
+        hashes = question.hashes_in(candidates)[0]
         place = file.footer.filter_place(row_group, column.index)
         if place is None or place.length is None or place.length <= 0:
             continue
@@ -131,9 +132,11 @@ def _likely_blocks(file: ParquetFile, column: Column, row_groups: Sequence[tuple
             yield from ((start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES) for h in hashes)
 
 
-def _blocks(file: ParquetFile, column: Column, row_groups: Sequence[tuple[int, memoryview]]) -> Iterator[tuple[int, int]]:
+def _blocks(file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]) -> Iterator[tuple[int, int]]:
     """Yield the ranges of these row groups that `may_hold` will read."""
-    for row_group, hashes in row_groups:
+    column = question.column
+    for row_group, candidates in by_row_group.items():
+        hashes = question.hashes_in(candidates)[0]
         if file.encryption_of(row_group, column) is None:
             try:
                 stored = file.stored_filter(row_group, column)

@@ -173,7 +173,7 @@ def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
 
 def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:
     """Return the distance from filter to pages for each chunk, by number, that has its filter before its pages."""
-    offsets, _ = footer.numbers("bloom_filter_offset", "bloom_filter_length")
+    offsets, *_ = footer.numbers("bloom_filter_offset", "bloom_filter_length", "file_path")  # as for the places of filters: read once
     if not any(offsets):
         return {}
     end = footer.start

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
 from sbbf_tool.file.table_file import TableFile
@@ -28,15 +27,14 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.places import TableFinder
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_TIME = re.compile(r"[-+]?\d{4,}-\d{2}-\d{2}[ T]\d|\d{2}:\d{2}")
-_ZONE = re.compile(r"([Zz]|UTC|:\d\d(\.\d+)?\s*[-+]\d\d(:?\d\d)?)$")
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_TIME = r"[-+]?\d{4,}-\d{2}-\d{2}[ T]\d|\d{2}:\d{2}"
+_ZONE = r"([Zz]|UTC|:\d\d(\.\d+)?\s*[-+]\d\d(:?\d\d)?)$"
 _RELATIVE_ERROR = Decimal("1e-6")
 """Difference below which two numbers may be the same value of a FLOAT."""
 
 
-@dataclass(frozen=True, slots=True)
-class MissingColumn:
+class MissingColumn(NamedTuple):
     """A column of the table, or of other files of a run, that the file does not have."""
 
     name: str
@@ -94,7 +92,7 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
     if file.source.can_reopen:
         for name in sorted(names):
             if (statement := _statement_of(os.path.dirname(file.name), name)) is not None:
-                return replace(statement, name=column)
+                return statement._replace(name=column)
     for similar_column in file.footer.columns:
         if similar_column.path[0].casefold() in names:
             reason = f"the file does not have the column, but {similar_column.name}, which readers may take for it"
@@ -171,13 +169,13 @@ def _may_be_equal(stored: str, value: object) -> bool:
         value = value.isoformat()
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         value = str(value).lower() if isinstance(value, bool) else None
-    if value is None or _TIME.search(stored) or _TIME.search(str(value)):
+    if value is None or re.search(_TIME, stored) or re.search(_TIME, str(value)):
         return True
     text = str(value)
     if stored.casefold() == text.casefold():
         return True
-    if _DATE.fullmatch(stored):
-        return not _DATE.fullmatch(text) and any(map(str.isdigit, text))
+    if re.fullmatch(_DATE, stored):
+        return not re.fullmatch(_DATE, text) and any(map(str.isdigit, text))
     first, second = _number(stored), _number(text)
     if first is not None and second is not None:
         if not (first.is_finite() and second.is_finite()):
@@ -204,7 +202,7 @@ def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> b
         stored_key = parse_value(stored, type_name)
     except UsageError:
         return True
-    if key is None or (type_name.lower().startswith("timestamp") and bool(_ZONE.search(stored)) != bool(_ZONE.search(text))):
+    if key is None or (type_name.lower().startswith("timestamp") and bool(re.search(_ZONE, stored)) != bool(re.search(_ZONE, text))):
         # Bytes have several forms as text, and a reader may take a timestamp without a zone for local time.
         return True
     if type_name.lower().startswith(("float", "double", "real")):

@@ -7,9 +7,9 @@ and adds the file's name to the errors of the parquet package.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sbbf_tool import log
@@ -266,16 +266,16 @@ class ParquetFile:
 
         Filters are `whole`, or their first bytes, which are all of a small filter, or, with `headers_only`, their headers.
         """
-        numbers = range(self.footer.num_row_groups) if row_groups is None else row_groups
-        columns = list(columns)
-        places = self.footer.filter_places({column.index for column in columns})
-        ranges = (
-            (place.offset, place.length or _SMALL_FILTER if whole else self._first_bytes(row_group, column, place, headers_only))
-            for column in (columns if places else ())
-            for row_group in numbers
-            if (place := places.get((row_group, column.index))) is not None
-        )
-        self.source.prefetch(chain(ranges, also))
+
+        def ranges() -> Iterator[tuple[int, int]]:
+            numbers, wanted = range(self.footer.num_row_groups) if row_groups is None else row_groups, list(columns)
+            places = self.footer.filter_places({column.index for column in wanted})
+            for column, row_group in product(wanted if places else (), numbers):
+                if (place := places.get((row_group, column.index))) is not None:
+                    length = place.length or _SMALL_FILTER if whole else self._first_bytes(row_group, column, place, headers_only)
+                    yield place.offset, length
+
+        self.source.prefetch(chain(ranges(), also))
 
     def _first_bytes(self, row_group: int, column: Column, place: FilterPlace, headers_only: bool) -> int:
         """Return how many bytes of a filter to fetch for its header or, unless `headers_only`, for a small filter as a whole."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
 from sbbf_tool.file.bitmaps import build_bitmap, positions
@@ -36,8 +35,7 @@ _SMALL_DICTIONARY = 1 << 20
 """Bytes of a dictionary page, compressed, that is read to exclude values. Writers begin other pages beyond about as many."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroupAnswers:
+class RowGroupAnswers(NamedTuple):
     """What is known of the values of a question in one row group."""
 
     row_group: int

@@ -11,7 +11,6 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 from itertools import islice, starmap
 from operator import le
@@ -261,7 +260,7 @@ class _Row:
             if len(self.unfit) < MANY_VALUES:
                 hint = f"; {error.hint}" if error.hint else ""
                 self.unfit.append(UnfitValue(str(value), position, f"{error.message}{header}{hint}"))
-            return literal if self._is_strict is not None else replace(literal, verdict=ABSENT, note=None)
+            return literal if self._is_strict is not None else literal._replace(verdict=ABSENT, note=None)
 
     def add(self, column: Column, position: int, literal: Literal, value: object) -> None:
         """Add one value."""

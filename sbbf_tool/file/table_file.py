@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from sbbf_tool.errors import RefusedError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FileName: TypeAlias = "str | os.PathLike[str]"
 """Path or URL of a file, or a `TableFile`."""
 
-_COPY = re.compile(r"sbbf-(?P<run>[0-9a-f]{16})-[0-9a-f]{8}-(?P<name>.+)", re.DOTALL)
+_COPY = r"(?s)sbbf-(?P<run>[0-9a-f]{16})-[0-9a-f]{8}-(?P<name>.+)"
 _MOST_BYTES = 255
 """Length of a file's name that all usual file systems allow."""
 
@@ -40,8 +40,7 @@ class Deletes(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownDeletes:
+class UnknownDeletes(NamedTuple):
     """Deletes that are not read."""
 
     reason: str
@@ -86,7 +85,7 @@ class TableFile(os.PathLike[str]):
 
 def copy_name(run: str, base: str) -> str:
     """Return a new name for a copy, by this run, of the file with the name `base`, which may be a copy itself."""
-    match = _COPY.fullmatch(base)
+    match = re.fullmatch(_COPY, base)
     prefix = f"sbbf-{run}-{os.urandom(4).hex()}-"
     first_base = base if match is None else match["name"]
     while len(os.fsencode(first_base)) + len(prefix) > _MOST_BYTES:
@@ -96,7 +95,7 @@ def copy_name(run: str, base: str) -> str:
 
 def run_of_copy(name: str) -> str | None:
     """Return the id of the run that made the copy with this file name; None for other files."""
-    match = _COPY.fullmatch(name)
+    match = re.fullmatch(_COPY, name)
     return None if match is None else match["run"]
 
 
@@ -105,13 +104,12 @@ def new_run() -> str:
     return os.urandom(8).hex()
 
 
-@dataclass(frozen=True, slots=True)
-class TableFiles:
+class TableFiles(NamedTuple):
     """What work on the files of a table needs to know of each of them."""
 
     usual: TableFile
     """A file of which nothing is known but its path, whatever path that is."""
-    special: Mapping[str, TableFile] = field(default_factory=dict)
+    special: Mapping[str, TableFile] = {}
     """The files of which more is known, or something else, by path."""
 
     def file(self, path: str) -> TableFile:

@@ -9,8 +9,7 @@ newer and optional, is compared with it but never overrides it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
@@ -40,8 +39,7 @@ _USUAL_HEADER = re.compile(_SIZE.pattern + re.escape(_FORM), re.DOTALL)
 _LEAST_HEADER_BYTES = 2 + len(_FORM)
 
 
-@dataclass(frozen=True, slots=True)
-class FilterHeader:
+class FilterHeader(NamedTuple):
     """A parsed header: its length, the bytes of the bitset after it, and, if the bitset must not be interpreted, the reason."""
 
     length: int
@@ -62,8 +60,7 @@ class FilterHeader:
         return _draft(tuple(fitting)) if fitting else self
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFilter:
+class StoredFilter(NamedTuple):
     """A filter of one column chunk, as footer and header describe it together."""
 
     row_group: int

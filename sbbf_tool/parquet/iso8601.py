@@ -18,14 +18,13 @@ _DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)(?P<bc> \(BC\))?"
 _TIME = r"(?P<hour>\d\d+):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
 _ZONE = r"(?: ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?(?: (?P<name>[A-Za-z][A-Za-z0-9_/+-]*))?"
 """An offset, the name of a zone, or both: BigQuery and Athena print `2026-01-31 03:03:00 UTC`, Trino a name, Go `+0100 CET`."""
-_DATE_ONLY = re.compile(_DATE, re.ASCII)
-_TIME_ONLY = re.compile(f"(?P<sign>-)?{_TIME}{_ZONE}", re.ASCII)
+_DATE_ONLY = f"(?a){_DATE}"
+_TIME_ONLY = f"(?a)(?P<sign>-)?{_TIME}{_ZONE}"
 _UTC = ("UTC", "UT", "GMT", "Z")
-_TIMESTAMP = re.compile(f"{_DATE}(?:[Tt ]{_TIME}{_ZONE})?", re.ASCII)
-_DURATION = re.compile(
-    r"P(?:(?P<years>-?\d+)Y)?(?:(?P<months>-?\d+)M)?(?:(?P<weeks>-?\d+)W)?(?:(?P<days>-?\d+)D)?"
-    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d+))?S)?)?",
-    re.ASCII,
+_TIMESTAMP = f"(?a){_DATE}(?:[Tt ]{_TIME}{_ZONE})?"
+_DURATION = (
+    r"(?a)P(?:(?P<years>-?\d+)Y)?(?:(?P<months>-?\d+)M)?(?:(?P<weeks>-?\d+)W)?(?:(?P<days>-?\d+)D)?"
+    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+)(?:[.,](?P<fraction>\d+))?S)?)?"
 )
 
 
@@ -51,7 +50,7 @@ class Instant(NamedTuple):
 
 def parse_date(text: str) -> int:
     """Parse a date into days since 1970-01-01 in the proleptic Gregorian calendar. Raises ValueError."""
-    match = _DATE_ONLY.fullmatch(text)
+    match = re.fullmatch(_DATE_ONLY, text)
     if not match:
         raise ValueError("not a date")
     return _days(match)
@@ -62,7 +61,7 @@ def parse_time(text: str) -> Instant:
 
     A time before midnight, or after the end of the day at 24:00, is one that a writer may have stored.
     """
-    match = _TIME_ONLY.fullmatch(text)
+    match = re.fullmatch(_TIME_ONLY, text)
     if not match or _zone_seconds(match["zone"]) or (match["name"] or "UTC").upper() not in _UTC:
         raise ValueError("not a time of day")
     nanos, finer = _time_of_day(match)
@@ -71,7 +70,7 @@ def parse_time(text: str) -> Instant:
 
 def parse_timestamp(text: str) -> Instant:
     """Parse a timestamp into nanoseconds since 1970-01-01T00:00 (UTC if it has a zone). A date alone means midnight. Raises ValueError."""
-    match = _TIMESTAMP.fullmatch(text)
+    match = re.fullmatch(_TIMESTAMP, text)
     if not match:
         raise ValueError("not a timestamp")
     nanos, finer = _time_of_day(match) if match["hour"] else (0, False)
@@ -86,7 +85,7 @@ def parse_timestamp(text: str) -> Instant:
 
 def parse_duration(text: str) -> tuple[int, int, int] | None:
     """Parse a duration into months, days and milliseconds; None if it is finer than a millisecond. Raises ValueError."""
-    match = _DURATION.fullmatch(text)
+    match = re.fullmatch(_DURATION, text)
     if not match or text.endswith(("P", "T")):
         raise ValueError("not a duration")
     part = {name: int(digits or 0) for name, digits in match.groupdict().items() if name != "fraction"}

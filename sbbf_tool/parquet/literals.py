@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import struct
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_value
@@ -116,7 +115,7 @@ def parse_object(column: Column, value: object) -> Literal:
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
         if _notation(column) is TEXT:
-            return replace(parse(column, plain.decode("utf-8", "surrogateescape")), text=f"0x{plain.hex()}")
+            return parse(column, plain.decode("utf-8", "surrogateescape"))._replace(text=f"0x{plain.hex()}")
         return parse(column, f"0x{plain.hex()}")
     literal_text = None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
     if literal_text is None:
@@ -144,7 +143,7 @@ def parse_unfit(column: Column, value: object, reason: str) -> Literal:
         is_exact = abs(number) < _EXACT_IN_DOUBLE
         if is_exact and number == int(number):
             with suppress(UsageError):
-                return replace(parse(column, str(int(number))), text=text)
+                return parse(column, str(int(number)))._replace(text=text)
         is_certain = is_exact or text.lstrip("+-").isdecimal()
     elif number is not None:
         with suppress(UsageError):
@@ -163,7 +162,7 @@ def with_single_precision(column: Column, literal: Literal) -> Literal:
     with suppress(OverflowError):
         (number,) = struct.unpack("<d", literal.forms[0])
         (rounded,) = struct.unpack("<f", struct.pack("<f", number))
-        return replace(literal, forms=tuple(dict.fromkeys((literal.forms[0], struct.pack("<d", rounded)))))
+        return literal._replace(forms=tuple(dict.fromkeys((literal.forms[0], struct.pack("<d", rounded)))))
     return literal
 
 
@@ -179,27 +178,27 @@ def _number(text: str) -> Decimal | None:
 
 
 _MOST_DIGITS = 1000
-_HEXADECIMAL = re.compile(r"(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]", re.IGNORECASE)
+_HEXADECIMAL = r"(?i)(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]"
 """Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark does."""
-_ESCAPED = re.compile(rb"\\x([0-9a-fA-F]{2})")
+_ESCAPED = rb"\\x([0-9a-fA-F]{2})"
 _TO_LETTERS = bytes(ord("a") if chr(code).isalnum() else code for code in range(128)) + bytes(range(128, 256))
-_UUID = re.compile(r"([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})", re.IGNORECASE)
+_UUID = r"(?i)([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})"
 
 
 def other_meaning(column: Column, text: str) -> str | None:
     """Return the words in which to warn that text may be the notation of another value than its own characters; None if it is not."""
     if not may_be_text(column) or text[:2] in ("0x", "0X"):
         return None
-    uuid, shown = _UUID.fullmatch(text), f"the characters {text[:_SHOWN_CHARACTERS]} were queried"
+    uuid, shown = re.fullmatch(_UUID, text), f"the characters {text[:_SHOWN_CHARACTERS]} were queried"
     if _notation(column) is TEXT:
         return uuid and f"{shown}: a UUID may be stored as {('' if '-' in text else '-').join(uuid.groups())}"
-    match = _HEXADECIMAL.fullmatch(text)
+    match = re.fullmatch(_HEXADECIMAL, text)
     if uuid is not None:
         plain = "".join(uuid.groups())
     elif match is not None:
         plain = "".join(part or "" for part in match.groups()).replace(" ", "")
-    elif _ESCAPED.search(encoded := text.encode("utf-8", "surrogateescape")):
-        plain = _ESCAPED.sub(lambda escape: bytes.fromhex(escape[1].decode()), encoded).hex()
+    elif re.search(_ESCAPED, encoded := text.encode("utf-8", "surrogateescape")):
+        plain = re.sub(_ESCAPED, lambda escape: bytes.fromhex(escape[1].decode()), encoded).hex()
     else:
         return None
     ending = "..." if len(plain) > 2 * _SHOWN_CHARACTERS + 8 else ""

@@ -63,7 +63,7 @@ class Reading(NamedTuple):
 AS_STORED = Reading()
 HYBRID = "the file may count days in the calendar that is Julian before 1582-10-15, which Spark converts and other readers do not"
 _SPARK_SCHEMA, _SPARK_VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
-_CHAR = re.compile(r"(?<![A-Za-z_])char\((\d+)\)", re.IGNORECASE)
+_CHAR = r"(?i)(?<![A-Za-z_])char\((\d+)\)"
 _MAX_DEPTH = 100
 
 
@@ -83,7 +83,7 @@ def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[st
     )
     schema = keys.get(_SPARK_SCHEMA, "")
     texts = {}
-    if _COLLATIONS in schema or _CHAR.search(schema):
+    if _COLLATIONS in schema or re.search(_CHAR, schema):
         import json
 
         with suppress(ValueError, RecursionError):
@@ -100,12 +100,12 @@ def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
 
     def walk(kind: object, path: tuple[str, ...], stated: Mapping[str, object], place: str, declared: str, depth: int) -> None:
         if isinstance(kind, str):
-            collation, char = stated.get(place), _CHAR.fullmatch(declared or kind)
+            collation, char = stated.get(place), re.fullmatch(_CHAR, declared or kind)
             if collation is not None:
                 readings[path] = Reading(f"engines compare its text by the collation {collation}")
             elif char is not None:
                 readings[path] = Reading(char_length=int(char[1]))
-            elif kind == "string" and _CHAR.search(declared):
+            elif kind == "string" and re.search(_CHAR, declared):
                 readings[path] = Reading(f"it is part of a column of type {declared}, whose text may be filled up with blanks")
         elif isinstance(kind, dict) and depth < _MAX_DEPTH:
             fields = kind.get("fields")

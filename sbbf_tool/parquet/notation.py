@@ -10,7 +10,6 @@ import re
 import struct
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import NamedTuple
 
@@ -24,8 +23,7 @@ _MAX_BLANKS = 64
 ABSENT, MAYBE, CANNOT_SAY = "absent", "maybe", "cannot say"
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(NamedTuple):
     """A value to look up: it can be present only if one of its `forms` is. `verdict` is the answer if no filter is needed."""
 
     text: str

@@ -79,9 +79,7 @@ def _of_floats(column: Column, values: memoryview) -> Extremes | None:
 NO_ROW_LOST = "no row is lost"
 """End of the description of a contradiction by which no reader loses a row."""
 # parquet-mr up to 1.7 reused the buffers of bytes, and could state the last value as both bounds (PARQUET-251).
-_RELIABLE_FOR_BYTES = re.compile(
-    r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
-)
+_RELIABLE_FOR_BYTES = r"(parquet-mr version (1\.([89]|\d\d)|[2-9])\.|((parquet-cpp|fastparquet)\S*|parquet-rs|impala|DuckDB) version )"
 
 
 class Bounds(NamedTuple):
@@ -179,7 +177,7 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
 
 def _is_reliable_for_bytes(footer: Footer, column: Column) -> bool:
     is_bytes = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-    return not is_bytes or bool(_RELIABLE_FOR_BYTES.match(str(footer.metadata.created_by)))
+    return not is_bytes or bool(re.match(_RELIABLE_FOR_BYTES, str(footer.metadata.created_by)))
 
 
 def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | None:

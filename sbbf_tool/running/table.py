@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, SbbfError
 from sbbf_tool.extension import load, table_kinds
@@ -66,15 +66,14 @@ class LiveFile:
     """Whether this version of the table has the file, and not only an earlier one, whose files may have been deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """What a commit records about the change."""
 
     operation: str
     """`ADD BLOOM FILTERS`, or with APPLY, REMOVE, REPAIR or RESIZE."""
     columns: tuple[str, ...] = ()
     """Names that users know; empty for all columns."""
-    properties: Mapping[str, str | None] = field(default_factory=dict)
+    properties: Mapping[str, str | None] = {}
     """Properties of the table to set in the same commit, or to remove where None; only formats with `takes_properties` take any."""
 
 
@@ -154,8 +153,7 @@ class Table(ABC):
         return begun
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit that succeeded."""
 
     version: str

@@ -10,8 +10,7 @@ import glob
 import os
 import re
 import stat
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.storage.sorted_names import sort_names
@@ -27,8 +26,7 @@ _IN_COPY = "._COPYING_"
 _USUAL_SUFFIXES = frozenset(("", ".parquet", ".parq", ".pq", ".snappy", ".zstd", ".gz"))
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A Parquet file in a listing, or a link to a folder."""
 
     path: str
@@ -166,7 +164,7 @@ def _match_glob(pattern: str) -> Iterator[Entry]:
         else:
             listed = os.path.join(match, "")
             for entry in _walk(match):
-                yield replace(entry, is_link=is_link or entry.is_link)
+                yield entry._replace(is_link=is_link or entry.is_link)
 
 
 def _expand(parts: list[str]) -> Iterator[str]:
@@ -197,7 +195,7 @@ def _walk(top: str) -> Iterator[Entry]:
             yield Entry(path, is_link, is_folder)
         elif not is_folder:
             if (entry := _file_entry(path)) is not None:
-                yield replace(entry, is_link=is_link)
+                yield entry._replace(is_link=is_link)
         else:
             try:
                 with os.scandir(path) as listing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -277,7 +277,7 @@ def _draft(file: ParquetFile, stored: StoredFilter, measure: bool) -> tuple[Stor
         dialect_note = "the values of the column were not compared"
     read_as = reading.stored if reading else stored
     if len({each.length for each in stored.header.readings}) == 1:  # every reading has the same bitset
-        read_as = replace(stored, header=FilterHeader(stored.header.length, stored.header.num_bytes))
+        read_as = stored._replace(header=FilterHeader(stored.header.length, stored.header.num_bytes))
     return read_as, {
         "dialects": tuple(each.dialect.name for each in stored.header.readings),
         "dialect": reading.dialect.name if reading else None,

@@ -364,13 +364,13 @@ def _read(
         return [], answers
     found = call_or_note(unreadable, "column chunk", find_values, file, question, answers)
     if isinstance(found, BulkAnswer):
-        return [], replace(answers, answers=found)
+        return [], answers._replace(answers=found)
     uncertain = equals.uncertainty(file.footer, question.column)
     verdicts = [
         RowGroupAnswer(answers.row_group, ABSENT) if can_confirm(question, at) else verdict
         for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True)
     ]
-    return found, replace(answers, answers=BulkAnswer(b"", CANNOT_SAY, uncertain) if uncertain else BulkAnswer(), verdicts=verdicts)
+    return found, answers._replace(answers=BulkAnswer(b"", CANNOT_SAY, uncertain) if uncertain else BulkAnswer(), verdicts=verdicts)
 
 
 def _keep_rows(
@@ -406,7 +406,7 @@ def _keep_rows(
     if not possible.any() or (possible & ~certain).any():
         answer = CANNOT_SAY if possible.any() else ABSENT
         verdicts = [RowGroupAnswer(number, answer, reason)] * len(rest.verdicts)
-        rest = replace(rest, answers=BulkAnswer(b"", answer, reason), verdicts=verdicts)
+        rest = rest._replace(answers=BulkAnswer(b"", answer, reason), verdicts=verdicts)
     places = ((at, np.asarray(rows, np.int64)) for at, rows in found)
     kept = (ValueRows(at, array("Q", rows[certain[rows]].tobytes())) for at, rows in places)
     return [each for each in kept if each.rows], rest

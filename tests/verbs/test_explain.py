@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import add_filters, explain
+from sbbf_tool.query_engines.verdicts import list_verdicts
 from support.advised import write
 from support.samples import places
 
@@ -34,6 +35,10 @@ def test_only_the_filter_excludes_a_value_within_min_and_max(path):
     assert [row.filter for row in report.row_groups].count("absent") >= 4
     assert steps(report, "duckdb") == ["filter" if row.filter == "absent" else "read" for row in report.row_groups]
     assert steps(report, "polars") == ["read"] * 5
+    # The verdicts of engines depend on type and size alone, and are found once for all files.
+    misses = list_verdicts.cache_info().misses
+    assert explain(path, "random_id", 500_000_000_000) == report
+    assert list_verdicts.cache_info().misses == misses
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import log
@@ -149,7 +148,7 @@ class TableRun:
             return
         self._is_commit_uncertain = True
         try:
-            change = replace(self.change, operation="REMOVE BLOOM FILTERS") if self._only_removes else self.change
+            change = self.change._replace(operation="REMOVE BLOOM FILTERS") if self._only_removes else self.change
             commit = self.table.commit(tuple(self._pending), change)
         except UncertainWriteError:
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
@@ -103,7 +102,7 @@ def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, 
 
     def judge(key: str, version: Version) -> Entry | None:
         if is_hudi_log(key.rpartition("/")[2]):
-            return replace(_entry(location, key, version), is_hudi_log=True)
+            return _entry(location, key, version)._replace(is_hudi_log=True)
         if judge_name(key):
             return _entry(location, key, version)
         if key.endswith(_OTHER_CONTENT) or version.size < _LEAST_BYTES:
@@ -113,8 +112,8 @@ def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, 
         except MissingError:
             return None
         except DeniedError:
-            return replace(_entry(location, key, version), is_unfinished=True)
-        return None if entry is None else replace(entry, path=location.with_key(key).url, bytes=version.size, etag=version.tag)
+            return _entry(location, key, version)._replace(is_unfinished=True)
+        return None if entry is None else entry._replace(path=location.with_key(key).url, bytes=version.size, etag=version.tag)
 
     remaining = iter(objects)
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -140,7 +139,7 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
             yield from _judge(store, location, group)
         elif is_below is not None:
             entries = (_entry(location, *entry) for entry in group)
-            yield from (replace(entry, is_hudi_log=is_hudi_log(entry.path.rpartition("/")[2])) for entry in entries)
+            yield from (entry._replace(is_hudi_log=is_hudi_log(entry.path.rpartition("/")[2])) for entry in entries)
 
 
 def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
