@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import Needs
 
 _ONE = b"\1"
-_FETCHED = 64
-"""Number of runs of a class up to which all are fetched concurrently."""
+_FEW = 64
+"""Number of hashes up to which numpy is not needed, and all runs of a class are fetched concurrently."""
 
 
 def version_of(file: ListedFile) -> str:
@@ -164,7 +164,7 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
         if all(literal.verdict in (None, ABSENT) for literal in question.row.special.values()):
             hits[group.first : group.first + group.units] = bytes(group.units)
             queries.append((group, question, _by_block(question, group)))
-    segment.expect((group, block) for group, _, by_block in queries if len(by_block) <= _FETCHED for block, _ in by_block)
+    segment.expect((group, block) for group, _, by_block in queries if len(by_block) <= _FEW for block, _ in by_block)
     for group, question, by_block in queries:
         _UnitTest(segment, group, question, hits).query(by_block)
     return hits
@@ -189,7 +189,7 @@ class _UnitTest:
 
     def query(self, by_block: Sequence[tuple[int, list[int]]]) -> None:
         """Mark the units that may hold one of the values."""
-        if len(by_block) > _FETCHED:
+        if len(self._question.row.hashes) > _FEW:
             self._query_many(by_block)
             return
         for block, places_of in by_block:

@@ -219,7 +219,7 @@ def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
     many = open_index(str(index)).find_excluded(values)
     one_by_one = set.intersection(*(open_index(str(index)).find_excluded([value]) for value in values))
     assert many == one_by_one
-    monkeypatch.setattr(lake_index, "_FETCHED", 0)
+    monkeypatch.setattr(lake_index, "_FEW", 0)
     assert [prune(index, {"v": [value]}) for value in values] == few
     assert open_index(str(index)).find_excluded(values) == many
 
