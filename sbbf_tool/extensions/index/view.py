@@ -1,0 +1,48 @@
+"""Rows of `spark.read.format("sbbf").option("index", "true")`: one per file of an index that may hold a value.
+
+Each path is an index, and the option `where` is a condition on its column, such as `user_id IN (42, 43)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sbbf_tool.errors import UsageError
+from sbbf_tool.reports.rows import OK, ListedFile
+from sbbf_tool.spark.options import OF_RULES, Options
+from sbbf_tool.spark.views import STATUS, Row, RowView
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def make_view(options: Options) -> IndexedFiles:
+    """Make the view of these options. Raises UsageError for options of other views."""
+    options.refuse(("columns", "all", "bitsets", "rules", *OF_RULES), "an index")
+    return IndexedFiles()
+
+
+@dataclass(frozen=True)
+class IndexedFiles(RowView):
+    """View with one row per file that may hold one of the values."""
+
+    def fields(self) -> list[pa.Field]:
+        import pyarrow as pa
+
+        return [pa.field("file", pa.string())]
+
+    def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
+        from sbbf_tool.advice.queries import parse_query
+        from sbbf_tool.extensions.index.lake_index import prune
+
+        if where is None:
+            raise UsageError("an index needs the option 'where', a condition such as user_id IN (42, 43)")
+        values = dict(parse_query(where).conditions)
+        return (ListedFile(path) for name in names for path in prune(name, values))
+
+    def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
+        from sbbf_tool.reports.plain import to_plain
+
+        yield {"file": to_plain(path), STATUS: OK}
