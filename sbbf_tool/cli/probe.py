@@ -47,6 +47,7 @@ EVERY_COLUMN = "*"
     "--rows", is_flag=True, help="List the rows that have a value. Each is a file, a row group, a row number, a value and a column."
 )
 @click.option("--all-versions", is_flag=True, help="Of a table: search the files of all retained versions, with the rows that are deleted.")
+@click.option("--quick", is_flag=True, help="Of an index: list no files. New and changed ones are missed.")
 @over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, formats=ANSWER_FORMATS)
 def command(
     files: Files,
@@ -59,6 +60,7 @@ def command(
     confirm: bool,
     rows: bool,
     all_versions: bool,
+    quick: bool,
 ) -> int:
     """Test whether files may hold a value, by statistics, filters, dictionaries.
 
@@ -85,6 +87,10 @@ def command(
     files.all_versions = all_versions
     if all_versions and files.table is None:
         raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
+    if quick:
+        if files.index is None or files.where is not None or column == EVERY_COLUMN or files.strict:
+            raise click.UsageError("--quick is for an index and its column, without --where and --strict")
+        files.index.lists = False
     verb = Probe(None if column == EVERY_COLUMN else column, values, dialect, filters_only, confirm or rows, rows, also=also)
     view = _ProbeView(files, verb, values_file)
     work = files.work(verb)

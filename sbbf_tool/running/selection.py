@@ -36,6 +36,8 @@ class Index(Protocol):
     """Names of files, folders, globs and URLs, or the table."""
     excluded: int
     """Number of files that the last `narrow` has left out."""
+    lists: bool
+    """Whether `narrow` reads the listing, so that no new file is missed."""
 
     def narrow(self, files: Iterator[ListedFile], needs: Needs) -> Iterator[ListedFile]:
         """Leave out those of the listed files that certainly hold none of the values. The first one stays if no other does."""

@@ -21,7 +21,7 @@ from support.terminals import run_on_terminal
 TWO_SCREENS = 60
 CHUNKS = 200
 OF_FILES = [name for name, command in commands().items() if any("--files-from" in parameter.opts for parameter in command.params)]
-SUMS_UP = ("inspect", "check", "advise", "report")
+SUMS_UP = ("inspect", "check", "advise", "report", "index")
 """Commands that print no lines about single files."""
 MORE_FILES = re.compile(r"and ([\d,]+) more files?; --all shows them")
 

@@ -137,6 +137,7 @@ COMMANDS = {
     "avro": ["paimon", "inspect", str(PACKAGE.parent / "fixtures" / "paimon" / "orders")],  # it has no command of its own
     "conformance": ["conformance", "make", "corpus"],
     "engine_runs": ["explain", "plain.parquet", "id", "1", "--run", "duckdb"],
+    "index": ["index", "plain.parquet", "-c", "id", "-o", "plain.sbbfx"],
     "paimon": ["paimon", "inspect", "orders"],
     "report": ["report", "plain.parquet", "-o", "page.html"],
     "tables": ["repair", "plain.parquet", "--abandoned", "24h"],
@@ -195,6 +196,7 @@ ABOUT_EXTENSIONS = (
     "cli/test_completion.py::test_what_can_follow",
     "cli/test_declared_filters.py",
     "cli/test_environment.py::test_commands_that_change_files",
+    "cli/test_environment.py::test_there_are_no_more_options",
     "cli/test_exit_codes.py",
     "cli/test_quiet_and_verbose.py::test_verbose",
     "cli/test_same_mistakes.py::test_every_command_is_here",
@@ -203,6 +205,7 @@ ABOUT_EXTENSIONS = (
     "cli/test_undo.py::test_a_file_is_restored_as_a_whole_and_a_table_by_its_own_means",
     "faults/test_delta_faults.py",
     "faults/test_fuzz.py",
+    "faults/test_index_kills.py",
     "faults/test_table_faults.py",
     "file/test_table_file.py",
     "verbs/test_prune.py::test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned",

@@ -28,7 +28,7 @@ WORKING: dict[str, list[str]] = {
     "advise": [FILE],
     "explain": [FILE, COLUMN, "1"],
     "report": [FILE, "-o", "page.html", "--allow", "overwrite"],
-    "index": [FILE, "-c", COLUMN, "-o", "page.sbbfx", "--dry-run"],
+    "index": [FILE, "-c", COLUMN, "-o", "../page.sbbfx", "--dry-run"],
     "engines": [],
     "size": ["--ndv", "1000"],
     "schema": ["inspect"],

@@ -252,7 +252,7 @@ def _mark_dead(target: IndexTarget, listed: set[bytes]) -> tuple[list[SegmentEnt
     """Return the segments, with the units of files that are not listed as dead; the files that they have, and how many are gone."""
     segments, known, gone = list[SegmentEntry](), set[bytes](), set[bytes]()
     for entry in target.before.segments:
-        dead = bytearray(entry.units)
+        dead, gone_before = bytearray(entry.units), len(gone)
         with entry.open(target.folder) as segment:
             for unit, fingerprint in segment.read_units("fingerprint"):
                 if fingerprint in listed:
@@ -261,7 +261,7 @@ def _mark_dead(target: IndexTarget, listed: set[bytes]) -> tuple[list[SegmentEnt
                     dead[unit] = 1
                     if not (entry.dead_units and entry.dead_units[unit]):
                         gone.add(fingerprint)
-        segments.append(entry.with_dead(bytes(dead)))
+        segments.append(replace(entry.with_dead(bytes(dead)), files=entry.files - len(gone) + gone_before))
     return [each for each in segments if b"\0" in (each.dead_units or b"\0")], known, len(gone)
 
 

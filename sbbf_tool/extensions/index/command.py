@@ -9,12 +9,13 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.output import complain, limit_complaints
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_number
+from sbbf_tool.reports.rows import OK
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import IndexReport
@@ -72,16 +73,20 @@ def command(
     else:
         target = IndexTarget(files.arguments[0])
 
+    errors: list[str] = []
+
     def carry(verb: IndexUnits, selection: Selection) -> Iterator[Row[Any]]:
-        return files.of_selection(selection).rows(files.work(verb))
+        for row in files.of_selection(selection).rows(files.work(verb)):
+            if row.status != OK:
+                errors.append(f"{row.path}: {row.reason}")
+            yield row
 
     with target:
         report = index_files(target, selection_of(target.before), carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
     files.outputs.print("index", report, _show)
-    for error in report.errors:
-        complain(f"sbbf: {error}")
-    if more := report.failed_files - len(report.errors):
-        complain(f"sbbf: {format_count(more, 'more file')} could not be read")
+    with limit_complaints(files.most_files):
+        for error in errors:
+            complain(f"sbbf: {error}")
     return UnreadableError.exit_code if report.failed_files else 0
 
 

@@ -68,10 +68,13 @@ class LakeIndex:
         self.name = self.folder = folder.rstrip("/")
         self.contents = contents.read(self.folder)
         self.paths = self.contents.lake
-        self.excluded = 0
+        self.excluded, self.lists = 0, True
 
     def narrow(self, files: Iterator[ListedFile], needs: Needs) -> Iterator[ListedFile]:
         """Leave out the files that certainly hold none of the values. The first one stays if no other does: its report is the answer."""
+        if not self.lists:
+            yield from self._find_known(needs)
+            return
         self.excluded, first, is_empty = 0, None, True
         known = self.find_excluded(needs.values) if needs.columns[:1] == (self.contents.column,) else frozenset()
         for file in files:
@@ -84,6 +87,14 @@ class LakeIndex:
         if first is not None and is_empty:
             self.excluded -= 1
             yield first
+
+    def _find_known(self, needs: Needs) -> Iterator[ListedFile]:
+        """Yield the indexed files that may hold one of the values, without a listing; one file if there is none."""
+        if needs.columns[:1] != (self.contents.column,):
+            raise UsageError(f"the index is of column {self.contents.column}: list the files", file=self.name)
+        paths = list(self.find_paths(needs.values)) or [path for path, _ in zip(self.find_paths([None]), "1", strict=False)]
+        self.excluded = sum(entry.files for entry in self.contents.segments) - len(paths)
+        yield from map(ListedFile, paths)
 
     def find_excluded(self, values: Sequence[object]) -> set[bytes]:
         """Return the fingerprints of the files that hold none of the values. Raises UnreadableError for a damaged index."""

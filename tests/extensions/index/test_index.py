@@ -224,6 +224,29 @@ def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
     assert open_index(str(index)).find_excluded(values) == many
 
 
+def test_a_quick_query_lists_no_files(tmp_path, index, capsys):
+    lake = write_lake(tmp_path / "lake", "int64", 8)
+    build(lake, index)
+    (value,) = values_of(lake, 1)
+    capsys.readouterr()
+
+    def names(*options: str) -> list[str]:
+        assert sbbf(["probe", str(index), "v", str(value), "--format", "names", *options]) == 0
+        return sorted(capsys.readouterr().out.splitlines())
+
+    assert names("--quick") == names()
+    shutil.copy(names()[0], lake / "new.parquet")
+    assert names("--quick") == [path for path in names() if path != f"{lake}/new.parquet"]
+    assert sbbf(["probe", str(index), "v", "--quick", "--", "-3"]) == 1
+    assert capsys.readouterr().out.endswith("the index excludes 7 other files\n")
+    for arguments in ([str(lake), "v", "1"], [str(index), "*", "1"], [str(index), "v", "1", "--where", "a = 1"], [str(index), "n", "1"]):
+        assert sbbf(["probe", *arguments, "--quick"]) == 2
+    (lake / "000.parquet").unlink()
+    update_index(str(index))
+    assert sbbf(["probe", str(index), "v", "--quick", "--", "-3"]) == 1
+    assert capsys.readouterr().out.endswith("the index excludes 7 other files\n")
+
+
 def test_an_index_is_only_read(tmp_path, index, capsys):
     lake = write_lake(tmp_path / "lake", "int64", 2)
     build(lake, index)
