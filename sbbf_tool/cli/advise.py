@@ -70,7 +70,7 @@ def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[s
     if emit is not None and form in ("csv", "parquet"):
         raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
     verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
-    with limit_complaints(files.most_files):
+    with limit_complaints():
         with show_progress("counting distinct values"):
             report: AdviceReport = files.combine(files.work(verb))
         if not report.files and files.where is not None:
@@ -80,12 +80,8 @@ def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[s
         if report.fix is not None:
             command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
             document["fix"]["command"] = command
-        outputs.print(
-            "advise",
-            report,
-            partial(_show, command=command, refusal=None if files.table is None else files.table.why_unchangeable),
-            document,
-        )
+        refusal = None if files.table is None else files.table.why_unchangeable
+        outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
         for reason in report.unreadable:
             complain(f"sbbf: {reason}")
     stop_if_unread()

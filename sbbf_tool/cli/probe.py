@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.probe import InconclusiveRowGroups
     from sbbf_tool.verbs.probe import Probe
 
-EVERY_COLUMN = "*"
-
 
 @click.command(cls=NegativeValues)
 @query_options
@@ -85,12 +83,13 @@ def command(
     files.all_versions = all_versions
     if all_versions and files.table is None:
         raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
-    verb = Probe(None if column == EVERY_COLUMN else column, values, dialect, filters_only, confirm or rows, rows, also=also)
+    verb = Probe(None if column == "*" else column, values, dialect, filters_only, confirm or rows, rows, also=also)
     view = _ProbeView(files, verb, values_file)
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)
     if terminal().verbose:
-        view.show_stats()
+        requests = f" in {view.counts['requests']:,} requests" if view.counts["requests"] else ""
+        complain(f"read {view.counts['bytes_read']:,} bytes of {format_count(view.counts['files'], 'file')}{requests}", kind="note")
     return code
 
 
@@ -126,10 +125,6 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def answer(self, codes: set[int]) -> int:
         return super().answer(codes | ({UsageError.exit_code} if self.total["unprintable"] else set()))
-
-    def show_stats(self) -> None:
-        requests = f" in {self.counts['requests']:,} requests" if self.counts["requests"] else ""
-        complain(f"read {self.counts['bytes_read']:,} bytes of {format_count(self.counts['files'], 'file')}{requests}", kind="note")
 
     def show(self, page: Page, report: ProbeReport) -> None:
         self.show_line(page, report)

@@ -65,7 +65,7 @@ def command(
     if os.path.isfile(output) and OVERWRITE not in allow:
         raise RefusedError("the target exists", file=output, hint="name another, or remove it first")
     names = tuple(files.names)
-    with limit_complaints(files.most_files):
+    with limit_complaints():
         report = write_page(
             files.rows,
             names,
