@@ -238,6 +238,8 @@ class CloudStore(ReadOnlyStore):
             return UnreadableError(f"the server answered {status[1]}{tries}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "Access Key", "oken")) and self._service != "http":
             return DeniedError("no usable credentials", hint=hint)
+        if "Got invalid" in text:
+            return UnreadableError("the answer is cut off or not that of such a service", hint="check the endpoint, and run the command again")
         return unreachable_error(error, "check the network and the name")
 
 
