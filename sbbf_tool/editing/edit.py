@@ -267,8 +267,7 @@ class OpenEdit:
             return
         # Whichever filters are built, the new file keeps the bytes before the own tail.
         begun = places.begin_copy(self.file.source, self.target, self._find_own_tail().start)
-        if begun is not None:
-            self._begun_copy = self._resources.enter_context(begun)
+        self._begun_copy = self._resources.enter_context(begun)
 
     def _is_left_out(self, key: ChunkKey, target: Sizing, num_bytes: int, fpp: float) -> bool:
         """Return whether a filter excludes too few values to be written; then list it."""

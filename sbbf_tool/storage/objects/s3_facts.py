@@ -43,7 +43,7 @@ class S3Facts:
     def _is_owner_enforced(self) -> bool:
         # Stores that do not implement the request, and users who may not send it, have access lists as far as can be known.
         with suppress(SbbfError):
-            answer = self._store.call(lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket))
+            answer = self._store.send(lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket))
             rules = answer.get("OwnershipControls", {}).get("Rules", ())
             return any(rule.get("ObjectOwnership") == "BucketOwnerEnforced" for rule in rules)
         return False
@@ -67,7 +67,7 @@ class S3Facts:
         """Count the unfinished uploads below a prefix by key; None if there are more than one answer lists."""
         with suppress(SbbfError):
             options = {"Delimiter": delimiter} if delimiter else {}
-            answer = self._store.call(
+            answer = self._store.send(
                 lambda: self._store.client.list_multipart_uploads(Bucket=self._store.bucket, Prefix=prefix, **options)
             )
             if answer.get("IsTruncated") and delimiter:
