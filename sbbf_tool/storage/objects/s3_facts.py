@@ -29,8 +29,10 @@ class S3Facts:
         self._uploads: dict[str, tuple[float, Counter[str] | None]] = {}
         self.has_tags = True
         """Whether objects may have tags; False once the store has answered that it does not implement them."""
-        self.has_conditions = True
-        """Whether an object can be replaced on condition of its ETag; False once the store has answered that it cannot."""
+        self.has_conditions: bool | None = None
+        """Whether an object can be replaced on condition of its ETag; None before the first answer."""
+        self.first_write = Lock()
+        """Held by the write that finds out, so that a store without conditions does not refuse many writes at once."""
 
     @property
     def has_access_lists(self) -> bool:

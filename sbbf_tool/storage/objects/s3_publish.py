@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -39,7 +39,7 @@ from sbbf_tool.storage.objects.s3_errors import ARCHIVES, call
 from sbbf_tool.storage.objects.s3_facts import S3Facts
 from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError, UnsupportedError, Version
 from sbbf_tool.storage.source import Piece, Source
-from sbbf_tool.storage.threads import cleaning_up
+from sbbf_tool.storage.threads import cleaning_up, holding
 
 _ABORTS, _ABORT_PAUSE = 3, 0.1
 _UNFINISHED = "earlier unfinished uploads of the object remain: remove them with aws s3api abort-multipart-upload, or a lifecycle rule"
@@ -172,18 +172,24 @@ class _S3Upload(Upload):
             condition = {"IfMatch": self.old.version.tag or "*"}
 
         def write_conditionally() -> None:
-            try:
-                if self.in_place and not self.store.facts.has_conditions:
-                    raise UnsupportedError("the store has no conditional writes")
-                self.send(lambda: write(condition))
-            except UnsupportedError:
-                self._write_without_condition(write)
+            facts = self.store.facts
+            with ExitStack() as first:
+                if self.in_place and facts.has_conditions is None:
+                    first.enter_context(holding(facts.first_write))
+                    if facts.has_conditions is not None:
+                        first.close()
+                if not self.in_place or facts.has_conditions is not False:
+                    try:
+                        self.send(lambda: write(condition))
+                        facts.has_conditions = self.in_place or facts.has_conditions
+                        return
+                    except UnsupportedError:
+                        facts.has_conditions = False if self.in_place else facts.has_conditions
+            self._write_without_condition(write)
 
         write_once(write_conditionally, lambda: self._is_stored(expected), self.in_place)
 
     def _write_without_condition(self, write: Callable[[dict[str, str]], object]) -> None:
-        if self.in_place:
-            self.store.facts.has_conditions = False
         now = self.store.version(self._place["Key"])
         if self.in_place and (self.old is None or now != self.old.version):
             raise OtherVersionError from None
