@@ -12,7 +12,6 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import split_names
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, SUMMARY, WORD, Heading
 
@@ -65,7 +64,6 @@ def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> N
     else:
         report, show = engines(type_name, mine=names), partial(_show_mine, names=names)
     outputs.print("engines", report, show)
-    stop_if_unread()
 
 
 def _show_engines(page: Page, report: EnginesReport) -> None:

@@ -77,8 +77,6 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
     if error is not None:
         # Raised after the outputs have ended, because otherwise the report file would be dropped.
         raise error
-    if not work.changes:
-        stop_if_unread()
     return code
 
 

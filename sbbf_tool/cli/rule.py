@@ -8,7 +8,6 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 
@@ -42,7 +41,6 @@ def command(rule: str | None, outputs: Outputs) -> None:
 
     rules = (find_rule(rule),) if rule is not None else tuple(map(report_rule, all_rules()))
     outputs.print("rules", RulesReport(rules), _show_rules if rule is None else _show_rule)
-    stop_if_unread()
 
 
 def _show_rules(page: Page, report: RulesReport) -> None:
