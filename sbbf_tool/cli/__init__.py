@@ -60,18 +60,12 @@ class _Terminated(SystemExit):
     """
 
 
-def _be_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value:
-        terminal().verbose = True
-
-
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
     from sbbf_tool.cli import versions
 
-    number = versions.find_version("sbbf-tool")
-    for line in (f"sbbf {number}", *versions.describe_implementations(), *(versions.describe_environment() if terminal().verbose else ())):
+    for line in versions.describe(whole=terminal().verbose):
         click.echo(escape(line))
     ctx.exit()
 
@@ -98,7 +92,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     is_flag=True,
     expose_value=False,
     is_eager=True,  # before --version, which it changes
-    callback=_be_verbose,
+    callback=lambda ctx, param, value: setattr(terminal(), "verbose", value or terminal().verbose),
     help="Print what is being done, and where an error came from, to standard error.",
 )
 def cli() -> None:
@@ -167,18 +161,11 @@ def _run(args: list[str]) -> int:
         return INTERRUPTED
     except _Terminated:
         return TERMINATED
-    except click.ClickException as error:
+    except (click.ClickException, SbbfError) as error:
         from sbbf_tool.cli.mistakes import describe_mistake
-        from sbbf_tool.cli.settings import describe_sources
 
-        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
-        message = describe_mistake(error)
-        return _fail(error, f"{message}{describe_sources(context, message)} (see {where} --help)", UsageError.exit_code)
-    except SbbfError as error:
-        from sbbf_tool.cli.settings import describe_sources
-
-        message = str(error)
-        return _fail(error, message + (describe_sources(context, message) if isinstance(error, UsageError) else ""), error.exit_code)
+        code = UsageError.exit_code if isinstance(error, click.ClickException) else error.exit_code
+        return _fail(error, describe_mistake(error, context), code)
     except FileNotFoundError as error:
         from sbbf_tool.storage.places import ensure_working_folder
 

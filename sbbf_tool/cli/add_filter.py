@@ -181,7 +181,7 @@ class _AddView(View["AddReport"]):
         skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
         if report.dry_run:
             filters, size = format_count(report.planned_filters, "filter"), page.bytes(report.planned_bytes)
-            page.say(f"Would add at most {filters} to {report.output}: {size}, from {page.bytes(report.data_bytes)} of data.{skipped}")
+            page.say(f"Would add at most {filters}, {size}, to {report.output}, from {page.bytes(report.data_bytes)} of data.{skipped}")
             return
         growth = report.new_bytes - report.old_bytes
         outcome = "Verified by the values as sbbf alone reads them." if report.not_cross_checked else "All values verified."

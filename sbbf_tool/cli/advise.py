@@ -14,7 +14,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.options import engines_option
-from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
+from sbbf_tool.cli.output import complain, limit_complaints
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.resize import SIZES
@@ -66,11 +66,11 @@ def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[s
     from sbbf_tool.verbs.advise import Advise
 
     outputs = files.outputs
-    form = outputs.format if outputs.report is None else outputs.report_format
-    if emit is not None and form in ("csv", "parquet"):
-        raise click.UsageError(f"the settings of a writer are text, for which {form} has no room: use --format table, markdown or json")
+    if emit is not None and (of_rows := outputs.formats & {"csv", "parquet"}):
+        message = f"the settings of a writer are text, for which {of_rows.pop()} has no room: use --format table, markdown or json"
+        raise click.UsageError(message)
     verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
-    with limit_complaints(files.most_files):
+    with limit_complaints():
         with show_progress("counting distinct values"):
             report: AdviceReport = files.combine(files.work(verb))
         if not report.files and files.where is not None:
@@ -80,15 +80,10 @@ def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[s
         if report.fix is not None:
             command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
             document["fix"]["command"] = command
-        outputs.print(
-            "advise",
-            report,
-            partial(_show, command=command, refusal=None if files.table is None else files.table.why_unchangeable),
-            document,
-        )
+        refusal = None if files.table is None else files.table.why_unchangeable
+        outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
         for reason in report.unreadable:
             complain(f"sbbf: {reason}")
-    stop_if_unread()
     return report.exit_code
 
 

@@ -148,10 +148,9 @@ class _ApplyView(View["ApplyReport"]):
         elif self._seconds and not self.total["estimated_bytes"]:
             page.say(f"{files}; --in-place removes {format_count(self.total['removals'], 'filter')}")
         elif self._seconds:
-            cost = (
-                f"at most {page.bytes(self.total['bytes_added'])}, filters and footers, from {page.bytes(self.total['data_bytes'])} of data"
-            )
-            page.say(f"{files}; --in-place adds {cost}, in {_format_seconds(self._seconds / self._workers)}")
+            added, data = page.bytes(self.total["bytes_added"]), page.bytes(self.total["data_bytes"])
+            time = _format_seconds(self._seconds / self._workers)
+            page.say(f"{files}; --in-place adds at most {added}, filters and footers, from {data} of data, in {time}")
         else:
             page.say(files)
 
@@ -161,12 +160,9 @@ class _ApplyView(View["ApplyReport"]):
 
 def _describe(column: DeclaredColumn, *, removes: bool) -> str:
     """Describe how a column deviates from its declaration; empty if it does not."""
-    counts = [
-        f"{count:,} {word}" for word, name in _KINDS.items() if (count := getattr(column, name)) and (name != "undeclared" or removes)
-    ]
-    if not counts:
-        return ""
-    return f"{column.column} {', '.join(counts)}" + (f" ({column.fact})" if column.fact else "")
+    kinds = ((word, getattr(column, name)) for word, name in _KINDS.items() if name != "undeclared" or removes)
+    counts = ", ".join(f"{count:,} {word}" for word, count in kinds if count)
+    return f"{column.column} {counts}{f' ({column.fact})' if column.fact else ''}" if counts else ""
 
 
 def _format_seconds(seconds: float) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extension import named
@@ -23,7 +23,7 @@ class Baseline:
     """Findings, each known by its file, rule and column, as a Parquet report has them: bytes that are not UTF-8 are escaped."""
 
     def __init__(self, findings: Iterable[tuple[str, str, str | None]] = ()) -> None:
-        self._keys = {(_absolute(file), rule, column and escape_bytes(column)) for file, rule, column in findings}
+        self._keys = {_key(*finding) for finding in findings}
         self.covered = 0
         """Findings that `subtract` has removed."""
 
@@ -32,11 +32,7 @@ class Baseline:
         from sbbf_tool.reports.findings import SEVERITIES
         from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
 
-        findings = tuple(
-            finding
-            for finding in report.findings
-            if (_absolute(finding.file), finding.rule, finding.column and escape_bytes(finding.column)) not in self._keys
-        )
+        findings = tuple(each for each in report.findings if _key(each.file, each.rule, each.column) not in self._keys)
         if len(findings) == len(report.findings):
             return report
         self.covered += len(report.findings) - len(findings)
@@ -63,46 +59,27 @@ def read_baseline(path: str) -> Baseline:
         raise UsageError(f"the baseline cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}".lower(), file=path) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"a baseline must have at most {_MOST_BYTES:,} bytes", file=path)
-    findings = _rows_of_parquet(path) if is_parquet else _findings_of_json(path, text)
-    return Baseline(findings)
+    try:
+        return Baseline(_findings_of_parquet(path) if is_parquet else _findings_of_json(text))
+    except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
+        hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
+        raise UsageError("the baseline is not a report of sbbf check", file=path, hint=hint) from None
 
 
-def _rows_of_parquet(path: str) -> list[tuple[str, str, str | None]]:
+def _findings_of_parquet(path: str) -> list[tuple[str, str, str | None]]:
     from sbbf_tool.file.row_file import read_rows
 
-    try:
-        return [(str(file), str(rule), column) for file, rule, column in read_rows(path, _COLUMNS)]
-    except UnreadableError:
-        raise _no_report(path) from None
+    return [(str(file), str(rule), column) for file, rule, column in read_rows(path, _COLUMNS)]
 
 
-def _findings_of_json(path: str, text: bytes) -> list[tuple[str, str, str | None]]:
-    try:
-        documents = list(_documents(text))
-        kinds = {document["schema"] for document in documents} - {"sbbf.summary", "sbbf.file"}
-        if kinds - {"sbbf.check", *(f"sbbf.{name}" for name in named("rules"))}:
-            raise _no_report(path)
-        return [
-            (finding["file"], finding["rule"], finding["column"])
-            for document in documents
-            if document["schema"] in kinds
-            for finding in document["findings"]
-        ]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise _no_report(path) from None
+def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
+    documents = [json.loads(line) for line in text.splitlines() if line.strip()]
+    kinds = {document["schema"] for document in documents} - {"sbbf.summary", "sbbf.file"}
+    if not documents or kinds - {"sbbf.check", *(f"sbbf.{name}" for name in named("rules"))}:
+        raise ValueError("another report")
+    findings = (finding for document in documents if document["schema"] in kinds for finding in document["findings"])
+    return [(finding["file"], finding["rule"], finding["column"]) for finding in findings]
 
 
-def _documents(text: bytes) -> Iterator[Any]:
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
-        raise ValueError("empty")
-    yield from map(json.loads, lines)
-
-
-def _no_report(path: str) -> UsageError:
-    hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
-    return UsageError("the baseline is not a report of sbbf check", file=path, hint=hint)
-
-
-def _absolute(file: str) -> str:
-    return escape_bytes(file if "://" in file else os.path.abspath(file))
+def _key(file: str, rule: str, column: str | None) -> tuple[str, str, str | None]:
+    return escape_bytes(file if "://" in file else os.path.abspath(file)), rule, column and escape_bytes(column)

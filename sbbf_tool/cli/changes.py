@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -113,7 +113,7 @@ class ChangedFiles(Files):
         if not is_partial:
             options += [] if self.files_from is None else ["--files-from", self.files_from]
             options += [] if self.where is None else ["--where", self.where]
-        return Undo(() if is_partial else self.arguments, options, reason, self.keys_path)
+        return Undo(() if is_partial else self.arguments, options, reason, None if self.keys is None else self.keys.path)
 
     def report(
         self,
@@ -159,28 +159,30 @@ _LABEL = "undo: "
 _MOST_PATHS = 8
 
 
+@dataclass
 class Undo:
     """How to undo what a command did to its files, from the rows of all files."""
 
-    def __init__(self, paths: Sequence[str], options: Sequence[str], reason: str, keys: str | None = None) -> None:
-        self._paths = tuple(paths)
-        """The PATHs of the command."""
-        self._options = tuple(options)
-        """Other options of the command that the command that undoes it needs too."""
-        self._reason = reason
-        """Why the command has no undo, for changes without one."""
-        self._keys = keys
-        """Path of the file with the keys of encrypted files."""
-        self._rest = 0
-        self._changed: list[str] = []
-        self._are_first = True
-        """Whether no changed file had a change by `sbbf` before."""
-        self._fixes: set[Fix | None] = set()
+    paths: Sequence[str]
+    """The PATHs of the command."""
+    options: Sequence[str]
+    """Other options of the command that the command that undoes it needs too."""
+    reason: str
+    """Why the command has no undo, for changes without one."""
+    keys: str | None
+    """Path of the file with the keys of encrypted files."""
+    _rest: int = 0
+    _changed: list[str] = field(default_factory=list)
+    _are_first: bool = True
+    """Whether no changed file had a change by `sbbf` before."""
+    _fixes: set[Fix | None] = field(default_factory=set)
 
     def add(self, row: Row[Any]) -> None:
         """Add the row of a file, also of one that was skipped, refused or failed."""
         report: ChangeReport | None = row.report
-        if row.status in (OK, REFUSED) and report is not None and _is_changed(report):
+        has_parts = any(getattr(report, name, ()) for name in ("filters", "steps"))
+        is_whole = row.status in (OK, REFUSED) and report is not None and not report.dry_run
+        if report is not None and is_whole and (has_parts or report.old_bytes != report.new_bytes):
             self._changed += [report.file] if len(self._changed) <= _MOST_PATHS else []
             # What `repair` has repaired does not come back.
             self._are_first &= report.is_first_change and not hasattr(report, "steps")
@@ -193,30 +195,25 @@ class Undo:
         """Print the line; print nothing if no file was changed."""
         if not self._changed:
             return
-        fix = next(iter(self._fixes))
-        if fix is not None and len(self._fixes) == 1 and not self._rest:
-            self._show_command(page, fix, self._paths, self._options)
-        elif self._are_first and not self._rest and (self._paths or any(option.startswith("--files") for option in self._options)):
-            self._show_command(page, Fix("remove_filters", (), keys=self._keys), self._paths, ("--ours", *self._options))
-        elif len(self._changed) <= _MOST_PATHS and (self._are_first or (fix is not None and len(self._fixes) == 1)):
+        ours = Fix("remove_filters", (), keys=self.keys)
+        fix = next(iter(self._fixes)) if len(self._fixes) == 1 else None
+        if fix is not None and not self._rest:
+            self._show_command(page, fix, self.paths, self.options)
+        elif self._are_first and not self._rest and (self.paths or any(option.startswith("--files") for option in self.options)):
+            self._show_command(page, ours, self.paths, ("--ours", *self.options))
+        elif len(self._changed) <= _MOST_PATHS and (self._are_first or fix is not None):
             # With the PATHs of the command, filters that other files had before would be removed too.
-            fix, options = (Fix("remove_filters", (), keys=self._keys), ("--ours",)) if self._are_first else (fix, ())
-            assert fix is not None
-            self._show_command(page, fix, self._changed, (*options, *(each for each in self._options if each in _ALLOW_TABLE_FILES)))
+            options = [*(["--ours"] if self._are_first else []), *(each for each in self.options if each in _ALLOW_TABLE_FILES)]
+            self._show_command(page, ours if self._are_first or fix is None else fix, self._changed, options)
         elif None in self._fixes:
             page.say(
-                f"{_LABEL}{'sbbf remove-filter --ours, on each changed file; --report saves them' if self._are_first else self._reason}"
+                f"{_LABEL}{'sbbf remove-filter --ours, on each changed file; --report saves them' if self._are_first else self.reason}"
             )
         else:
             page.say(f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them")
 
-    def _show_command(self, page: Page, fix: Fix, paths: Sequence[str], options: tuple[str, ...]) -> None:
+    def _show_command(self, page: Page, fix: Fix, paths: Sequence[str], options: Sequence[str]) -> None:
         is_long = len(paths) > _MOST_PATHS
         words = command_of(fix if is_long else replace(fix, files=tuple(paths)))
         # PATHs may follow `--`.
         page.command((*words[:2], *options, *words[2:]), f"{_LABEL}with the same PATHs: " if is_long else _LABEL)
-
-
-def _is_changed(report: ChangeReport) -> bool:
-    is_other = bool(getattr(report, "filters", ()) or getattr(report, "steps", ())) or report.old_bytes != report.new_bytes
-    return is_other and not report.dry_run

@@ -47,6 +47,7 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     severity of --fail-on; 1: at least one is; 2: a rule, column or setting does not exist; 3: something could not be read.
     """
     from sbbf_tool.cli import policy
+    from sbbf_tool.running.declared_files import leave_out_old_files
     from sbbf_tool.verbs.check import Check, ensure_columns
 
     context = click.get_current_context()
@@ -58,7 +59,8 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
         with show_progress("reading the first footers"):
             ensure_columns(files.selection.file_names(), chosen, files.keys)
     if files.table is None and not (files.as_files or files.file):
-        files = files.without_old_files(policy.declare_filters(used_config(context)))
+        selection = leave_out_old_files(files.selection, policy.declare_filters(used_config(context)))
+        files = files if selection is files.selection else files.of_selection(selection)
     # The sums of many files need no more than the findings.
     is_brief = files.file is None and files.state is None and not terminal().shows_all and files.outputs.formats <= {TABLE, "markdown"}
     reference = read_baseline(baseline) if baseline is not None else Baseline()
@@ -178,13 +180,9 @@ class _CheckView(View["CheckReport"]):
     def _show_table(self, page: Page, title: str) -> None:
         """Print a heading, and one row per rule with findings."""
         page.heading(f"{title}: {count_findings(self._severities)}")
-        page.table(
-            _TOTALS,
-            [
-                (*rule, each.findings, each.files, each.examples[0], "; ".join(quote_command(words) for _, words in each.commands()))
-                for rule, each in self._sorted_rules()
-            ],
-        )
+        fixes = {rule: "; ".join(quote_command(words) for _, words in each.commands()) for rule, each in self._rules.items()}
+        rows = [(*rule, each.findings, each.files, each.examples[0], fixes[rule]) for rule, each in self._sorted_rules()]
+        page.table(_TOTALS, rows)
 
     def _sorted_rules(self) -> list[tuple[tuple[str, str], _Total]]:
         return sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0]))

@@ -6,11 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli.options import EXPLANATIONS, SECTIONS, SETTINGS, SHARED, about, name_of
+from sbbf_tool.cli.options import EXPLANATIONS, SECTIONS, SETTINGS, SHARED, about, changes_files, name_of
+from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ class Command(click.Command):
             own = [(term, _SENTENCE.split(text)[0]) for section in sections if section not in SHARED for term, text in sections[section]]
             sections = {"Options": [*own, sections[SETTINGS][-1]]}
         write_sections(formatter, sections, explanations)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; one that only reads ends with another code if its output was closed."""
+        result = super().invoke(ctx)
+        if not changes_files(self):
+            stop_if_unread()
+        return result
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:

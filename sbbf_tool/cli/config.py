@@ -47,7 +47,7 @@ class Level(NamedTuple):
     """A name on the way to the table of a command, and the names that its table may contain."""
 
     name: str
-    names: Callable[[], Sequence[str]]
+    names: Callable[[], Sequence[str]] = tuple
 
 
 def read_config(path: str, command: Sequence[Level]) -> Config:
@@ -73,9 +73,8 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
                 continue
             config = _config(path, text, command, is_named=False)
         except UsageError as error:
-            raise UsageError(
-                error.message, file=path, place=error.place, hint=f"{error.hint}; {_IGNORE}" if error.hint else _IGNORE
-            ) from None
+            hint = f"{error.hint}; {_IGNORE}" if error.hint else _IGNORE
+            raise UsageError(error.message, file=path, place=error.place, hint=hint) from None
         if config is None:
             return None
         exposure = _exposure_of(path, status)
@@ -187,7 +186,7 @@ def _flatten(value: object, name: str, path: str) -> dict[str, str]:
 
 def place_of_filters(path: str) -> str:
     """Return the name of the tables that declare filters in a configuration file."""
-    return f"[{_place(path, [Level(FILTERS, tuple)])}]"
+    return f"[{_place(path, [Level(FILTERS)])}]"
 
 
 def _place(path: str, command: Sequence[Level]) -> str:

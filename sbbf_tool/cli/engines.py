@@ -12,7 +12,6 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import split_names
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, SUMMARY, WORD, Heading
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.engines import EngineReport, EnginesReport, EngineVerdict
 
 _CELLS = {"used": "used", "unused": "-", "harm": "HARM"}
-_SYMBOLS = {"used": "+", "unused": "-", "harm": "!"}
 
 
 def _count_used(engine: EngineReport) -> str:
@@ -66,7 +64,6 @@ def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> N
     else:
         report, show = engines(type_name, mine=names), partial(_show_mine, names=names)
     outputs.print("engines", report, show)
-    stop_if_unread()
 
 
 def _show_engines(page: Page, report: EnginesReport) -> None:
@@ -136,18 +133,13 @@ def _say_notes(page: Page, notes: dict[str, str]) -> None:
         page.say(f"{number}: {note}")
 
 
-def _say_not_run(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
-    """Name the releases that were not run, and those whose table is shown."""
+def _show_mine(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
+    """Show releases side by side, and the types for which one of them uses a filter or is harmed by it."""
     from sbbf_tool.query_engines.releases import is_release
 
     for name, engine in zip(names, report.engines, strict=False):
         if not is_release(name, engine):
             page.say(f"{name} was not run; shown is {engine.name} {engine.version}, the newest release up to it that was")
-
-
-def _show_mine(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
-    """Show releases side by side, and the types for which one of them uses a filter or is harmed by it."""
-    _say_not_run(page, report, names)
     for engine in report.engines:
         date = next((f", run on {release.date}" for release in engine.releases[-1:]), "")
         page.say(f"{engine.name} {engine.version}{date}: {engine.predicates or engine.default_explanation}")
@@ -170,4 +162,5 @@ def _format_cell(verdict: EngineVerdict, notes: dict[str, str]) -> str:
 
 
 def _symbol(verdict: EngineVerdict, notes: dict[str, str]) -> str:
-    return _SYMBOLS[verdict.verdict] + ("!" if verdict.older_verdict is not None and verdict.older_verdict.effect else "")
+    has_older_effect = verdict.older_verdict is not None and verdict.older_verdict.effect
+    return {"used": "+", "unused": "-", "harm": "!"}[verdict.verdict] + ("!" if has_older_effect else "")

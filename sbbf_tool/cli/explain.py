@@ -130,16 +130,10 @@ class _ExplainView(AnswerView["ExplainReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         row_groups, num_bytes = self.counts["row_groups"], self.counts["bytes"]
-        rows = [
-            (
-                name,
-                row_groups,
-                each["row_groups_skipped"],
-                each["row_groups_read"],
-                each["bytes_skipped"] / num_bytes if num_bytes else None,
-            )
-            for name, each in self._sums.items()
-        ]
+        rows: list[tuple[object, ...]] = []
+        for name, each in self._sums.items():
+            share = each["bytes_skipped"] / num_bytes if num_bytes else None
+            rows.append((name, row_groups, each["row_groups_skipped"], each["row_groups_read"], share))
         page.table(_SUMS, _group(rows))
         page.say(f"{files}{self.say_what_lacks()}")
 

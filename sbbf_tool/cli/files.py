@@ -17,14 +17,12 @@ from sbbf_tool.cli.options import PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.sizes import SIZE
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
     from sbbf_tool.reports.rows import ListedFile
-    from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.progress import RunProgress
     from sbbf_tool.running.selection import Index, Selection
     from sbbf_tool.running.state import State
@@ -135,23 +133,6 @@ class Files:
         files._selection = selection
         return files
 
-    def without_old_files(self, declarations: Iterable[FilterSpec]) -> Files:
-        """Return the same files but those of old versions of declared tables below the PATHs."""
-        from sbbf_tool.running.declared_files import leave_out_old_files
-
-        selection = leave_out_old_files(self.selection, declarations)
-        return self if selection is self.selection else self.of_selection(selection)
-
-    @property
-    def keys_path(self) -> str | None:
-        """Path of the file with the keys of encrypted files, if they come from one."""
-        return None if self.keys is None else self.keys.path
-
-    @property
-    def most_files(self) -> int | None:
-        """The number of files about which lines are printed; None for all."""
-        return None if terminal().shows_all else render.MOST_FILES
-
     @property
     def is_listed(self) -> bool:
         """Whether the PATHs come from a file; no argument is then a PATH."""
@@ -196,12 +177,6 @@ class Files:
         assert self.files_from is not None
         return tuple(names_of(self.files_from))
 
-    def ensure_single_reader(self, *more: str | None) -> None:
-        """Raise click.UsageError if several of these options or values and the list of files would read standard input."""
-        readers = [name for name in (self.files_from, *more) if name == "-"]
-        if len(readers) > 1:
-            raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
-
     @cached_property
     def index(self) -> Index | None:
         """The index that the only PATH means, which stands for other paths."""
@@ -234,11 +209,6 @@ class Files:
     def roots(self) -> list[str]:
         """The folders of tables, relative to which people read the names of their files, with a slash at the end."""
         return [] if self.selection.table is None else [f"{self.selection.table.location}/"]
-
-    @property
-    def is_empty_table(self) -> bool:
-        """Whether the PATH is a table that has no file at all."""
-        return self.table is not None and self.where is None and not self.selection.live_files()
 
     @cached_property
     def file(self) -> str | None:

@@ -114,11 +114,9 @@ class _InspectView(View["InspectReport"]):
     def add(self, report: InspectReport, row: Row[object]) -> int:
         self.total.update(rows=report.rows, row_groups=report.row_groups, bytes=report.file_bytes)
         for total in report.columns:
-            if total.row_groups_with_filter:
-                fpp_sum, measurable = 0.0, 0
-                if total.mean_fpp is not None:
-                    fpp_sum, measurable = total.mean_fpp * total.row_groups_with_filter, total.row_groups_with_filter
-                values = (1, total.row_groups_with_filter, total.filter_bytes, total.chunk_bytes, fpp_sum, measurable)
+            if filters := total.row_groups_with_filter:
+                measurable = 0 if total.mean_fpp is None else filters
+                values = (1, filters, total.filter_bytes, total.chunk_bytes, (total.mean_fpp or 0.0) * measurable, measurable)
                 sums = self._lake.setdefault(total.column, dict.fromkeys(_SUMS, 0))
                 for name, value in zip(_SUMS, values, strict=True):
                     sums[name] += value
@@ -156,36 +154,26 @@ class _InspectView(View["InspectReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         columns = self.totals()["columns"]
-        page.table(
-            _LAKE,
-            [
-                (
-                    *(each["column"], each["files"], f"{each['row_groups_with_filter']:,} of {each['row_groups']:,}", each["filter_bytes"]),
-                    *(each["filter_bytes"] / each["chunk_bytes"] if each["chunk_bytes"] else None, each["mean_fpp"]),
-                )
-                for each in columns
-            ],
-        )
+        rows: list[tuple[object, ...]] = []
+        for each in columns:
+            share = each["filter_bytes"] / each["chunk_bytes"] if each["chunk_bytes"] else None
+            filters = f"{each['row_groups_with_filter']:,} of {each['row_groups']:,}"
+            rows.append((each["column"], each["files"], filters, each["filter_bytes"], share, each["mean_fpp"]))
+        page.table(_LAKE, rows)
         if not columns:
             page.say(self._none)
         if not self._by_row_group:
-            page.say_all(f"warning: {first}{_and_more(files - 1)}: {warning}" for warning, (first, files) in self._warnings.items())
-        rows = f"{format_count(self.total['rows'], 'row')} in {format_count(self.total['row_groups'], 'row group')}"
-        page.say(f"{files}; {rows}, {page.bytes(self.total['bytes'])}")
+            more = {count: f" and {format_count(count - 1, 'more file')}" if count > 1 else "" for _, count in self._warnings.values()}
+            page.say_all(f"warning: {first}{more[count]}: {warning}" for warning, (first, count) in self._warnings.items())
+        content = f"{format_count(self.total['rows'], 'row')} in {format_count(self.total['row_groups'], 'row group')}"
+        page.say(f"{files}; {content}, {page.bytes(self.total['bytes'])}")
 
     def totals(self) -> dict[str, Any]:
-        row_groups = self.total["row_groups"]
-        columns = [{"column": name, **sums, "row_groups": row_groups, "mean_fpp": _mean_fpp(sums)} for name, sums in self._lake.items()]
+        columns = []
+        for name, sums in self._lake.items():
+            mean_fpp = sums["fpp_sum"] / sums["measurable_filters"] if sums["measurable_filters"] else None
+            columns.append({"column": name, **sums, "row_groups": self.total["row_groups"], "mean_fpp": mean_fpp})
         return {**self.total, "columns": columns}
-
-
-def _and_more(files: int) -> str:
-    return f" and {format_count(files, 'more file')}" if files else ""
-
-
-def _mean_fpp(sums: dict[str, Any]) -> float | None:
-    """Return the mean FPP over the row groups whose filters could be measured; None if there are none."""
-    return sums["fpp_sum"] / sums["measurable_filters"] if sums["measurable_filters"] else None
 
 
 def _format_columns(page: Page, report: InspectReport, *, bitsets: bool) -> Iterator[tuple[object, ...]]:

@@ -7,13 +7,22 @@ import re
 import click
 
 from sbbf_tool.cli.options import name_of
+from sbbf_tool.cli.settings import describe_sources
+from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.hints import suggest
 
 _NO_CHOICE = re.compile(r"'(.*)' is not one of ", re.DOTALL)
 
 
-def describe_mistake(error: click.ClickException) -> str:
-    """Describe a mistake: where it is, what it is, and what to do."""
+def describe_mistake(error: click.ClickException | SbbfError, context: click.Context | None) -> str:
+    """Describe a mistake: where it is, what it is, and what to do, with the settings that it is about."""
+    message = str(error) if isinstance(error, SbbfError) else _describe(error)
+    sources = describe_sources(context, message) if isinstance(error, click.ClickException | UsageError) else ""
+    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "sbbf"
+    return f"{message}{sources}{'' if isinstance(error, SbbfError) else f' (see {where} --help)'}"
+
+
+def _describe(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         return _describe_unknown_option(error)
     if isinstance(error, click.MissingParameter) and error.param is not None:

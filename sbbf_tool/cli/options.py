@@ -85,7 +85,6 @@ class PureSetting(click.Option):
 _SECTION, _PLACE, _NAMES = (
     {option: key for key, options in lists.items() for option in options.split()} for lists in (_OPTIONS, _PLACES, _NAMED)
 )
-_UNKNOWN = About(SETTINGS, COMMAND_LINE)
 
 
 def name_of(option: click.Parameter) -> str:
@@ -96,12 +95,8 @@ def name_of(option: click.Parameter) -> str:
 def about(option: click.Parameter) -> About:
     """Return what an option is about; one that neither says it nor is in the tables is a setting, and for the command line alone."""
     name = name_of(option)
-    known = About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name)) if name in _SECTION else _UNKNOWN
+    known = About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name)) if name in _SECTION else About(SETTINGS, COMMAND_LINE)
     return getattr(option, "about", None) or known
-
-
-def is_known(option: click.Parameter) -> bool:
-    return about(option) is not _UNKNOWN
 
 
 def changes_files(command: click.Command) -> bool:

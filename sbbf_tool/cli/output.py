@@ -18,7 +18,7 @@ import click
 
 from sbbf_tool.cli.spelling import name_options
 from sbbf_tool.cli.tables import Plain
-from sbbf_tool.cli.terminal import is_terminal, terminal
+from sbbf_tool.cli.terminal import MOST_FILES, is_terminal, terminal
 from sbbf_tool.display import escape, redact_text, to_json
 
 BROKEN_PIPE = 141
@@ -153,9 +153,9 @@ _limit: ContextVar[tuple[int, Counter[str]] | None] = ContextVar("limit", defaul
 
 
 @contextmanager
-def limit_complaints(most: int | None) -> Iterator[None]:
-    """Inside the block, print only this many errors and this many warnings; at its end, the number of others. None means all."""
-    counts = Counter[str]()
+def limit_complaints() -> Iterator[None]:
+    """Inside the block, print errors and warnings about the first files only, unless all are requested; at its end, count the others."""
+    counts, most = Counter[str](), None if terminal().shows_all else MOST_FILES
     token = _limit.set(None if most is None else (most, counts))
     try:
         yield
@@ -189,12 +189,6 @@ def writer_for(stream: TextIO) -> Plain:
     from sbbf_tool.cli.screen import Screen
 
     return Screen(width, has_color=has_color)
-
-
-def print_out(text: str) -> None:
-    """Print text, which ends with a line end, on standard output."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def encodable_json(document: Any, encoding: str, *, indent: int | None = None) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
-from sbbf_tool.cli.output import print_out, writer_for
+from sbbf_tool.cli.output import writer_for
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.tables import NUMBERS, Heading, Plain, format_cells
 from sbbf_tool.cli.terminal import is_terminal
@@ -43,7 +44,7 @@ class Page:
 
     def __init__(self, write: Callable[[str], object] | None = None) -> None:
         """Print on standard output or, if `write` is given, call it with text."""
-        self._write = write or print_out
+        self._write = write or partial(print, end="", flush=True)
         self._writer = writer_for(sys.stdout) if write is None else Plain()
         self.units = self.is_terminal = write is None and is_terminal(sys.stdout)
         self.width = self._writer.width
@@ -161,11 +162,8 @@ class MarkdownPage(Page):
             fence += "`"
         self._block(f"{fence}{language}\n{text}\n{fence}")
 
-    def table(
-        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
-    ) -> None:
-        cells = list(rows)
-        if not cells:
+    def table(self, columns: Sequence[Heading], rows: Rows, **options: Any) -> None:
+        if not (cells := list(rows)):
             return
         visible, lines = format_cells(columns, cells, units=True)
         rule = ("---:" if column.kind in NUMBERS else "---" for column in visible)

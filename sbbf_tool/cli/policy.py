@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.table import Table
 
-_LIMITS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes", "engines")
-_FIELDS = ("select", "ignore", "quick", "fail_on")
-
+_OF_PATHS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes", "engines", "select", "ignore", "quick", "fail_on")
+"""The options that can be set for some paths."""
 _RULE_OPTIONS = (
     click.option(
         "--select",
@@ -67,9 +66,13 @@ def from_options(ctx: click.Context, options: dict[str, Any], declared_by: Table
     in_file = {
         name: overrides.pop(name) for name in options if name in overrides and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
     }
-    in_config = declare_filters(config)
-    if filters := (*(_filters_of(declared_by, is_required=not in_config) if declared_by is not None else ()), *in_config):
-        overrides["filters"] = filters
+    filters = declare_filters(config)
+    if declared_by is not None:
+        from sbbf_tool.writers.settings import parse_settings
+
+        with ErrorPlace(declared_by.name):
+            filters = (*parse_settings(declared_by.properties, declared_by.column_of_property, is_required=not filters), *filters)
+    overrides |= {"filters": filters} if filters else {}
     entries = list(_path_entries(ctx, config)) if config is not None else []
     if not entries:
         return make_policy({**in_file, **overrides})
@@ -85,13 +88,6 @@ def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
     return parse_specs(config.filters, config.path, place_of_filters(config.path), is_named=config.is_named)
 
 
-def _filters_of(table: Table, *, is_required: bool) -> tuple[FilterSpec, ...]:
-    from sbbf_tool.writers.settings import parse_settings
-
-    with ErrorPlace(table.name):
-        return parse_settings(table.properties, table.column_of_property, is_required=is_required)
-
-
 def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
     """Yield the tables `paths` of a configuration file. Raises UsageError."""
     from sbbf_tool.rules.check_policy import PathEntry
@@ -100,7 +96,7 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
     place = f"[{config.place.removesuffix(']')}.paths]]"
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"paths must be written as tables {place}", file=config.path)
-    options = {name_of(option).lstrip("-"): option for option in ctx.command.params if option.name in (*_LIMITS, *_FIELDS)}
+    options = {name_of(option).lstrip("-"): option for option in ctx.command.params if option.name in _OF_PATHS}
     for table in tables:
         ensure_among(table, ["paths", *options], config.path, place)
         globs = table.get("paths")

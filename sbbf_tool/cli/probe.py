@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.probe import InconclusiveRowGroups
     from sbbf_tool.verbs.probe import Probe
 
-EVERY_COLUMN = "*"
-
 
 @click.command(cls=NegativeValues)
 @query_options
@@ -88,15 +86,16 @@ def command(
     if all_versions and files.table is None:
         raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
     if quick:
-        if files.index is None or files.where is not None or column == EVERY_COLUMN or files.strict:
+        if files.index is None or files.where is not None or column == "*" or files.strict:
             raise click.UsageError("--quick is for an index and its column, without --where and --strict")
         files.index.lists = False
-    verb = Probe(None if column == EVERY_COLUMN else column, values, dialect, filters_only, confirm or rows, rows, also=also)
+    verb = Probe(None if column == "*" else column, values, dialect, filters_only, confirm or rows, rows, also=also)
     view = _ProbeView(files, verb, values_file)
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)
     if terminal().verbose:
-        view.show_stats()
+        requests = f" in {view.counts['requests']:,} requests" if view.counts["requests"] else ""
+        complain(f"read {view.counts['bytes_read']:,} bytes of {format_count(view.counts['files'], 'file')}{requests}", kind="note")
     return code
 
 
@@ -132,10 +131,6 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def answer(self, codes: set[int]) -> int:
         return super().answer(codes | ({UsageError.exit_code} if self.total["unprintable"] else set()))
-
-    def show_stats(self) -> None:
-        requests = f" in {self.counts['requests']:,} requests" if self.counts["requests"] else ""
-        complain(f"read {self.counts['bytes_read']:,} bytes of {format_count(self.counts['files'], 'file')}{requests}", kind="note")
 
     def show(self, page: Page, report: ProbeReport) -> None:
         self.show_line(page, report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -21,7 +22,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sbbf_tool.advice.queries import Condition
     from sbbf_tool.reports.probe import UnfitValue
@@ -53,16 +54,15 @@ class NegativeValues(Command):
         return remaining_args
 
 
-def query_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for a column and its values."""
-    return add_options(
-        command,
-        (
-            click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs."),
-            click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more)."),
-            click.option("--null", "ask_null", is_flag=True, help="Query null."),
-        ),
-    )
+query_options = partial(
+    add_options,
+    options=(
+        click.option("-c", "--column", metavar="COLUMN", help="Query this column; all arguments are then PATHs."),
+        click.option("--value", "named_values", multiple=True, metavar="VALUE", help="Query this value (repeat for more)."),
+        click.option("--null", "ask_null", is_flag=True, help="Query null."),
+    ),
+)
+"""Add the options for a column and its values to a command."""
 
 
 class QueryArguments(NamedTuple):
@@ -103,7 +103,8 @@ def read_query(
         if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
             raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
         files, values = files.of((unmark(path),)), (*rest, *values)
-    files.ensure_single_reader(values_file, *values)
+    if [files.files_from, values_file, *values].count("-") > 1:
+        raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
     return QueryArguments(files, column, collect_values(values, values_file, ask_null))
 
 
@@ -151,7 +152,7 @@ class AnswerView(View[Report]):
         if self._unfit:
             self._say_unfit(self._unfit)
             codes.add(UsageError.exit_code)
-        if not codes and not self.files.is_empty_table:
+        if not codes and (self.files.table is None or self.files.where is not None or self.files.selection.live_files()):
             raise UnreadableError("no file was queried", hint="check the predicate of --where")
         code = max(codes - {MAYBE, ABSENT}, default=MAYBE if MAYBE in codes else ABSENT)
         for warning in self._warnings if code == ABSENT else ():

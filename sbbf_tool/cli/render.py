@@ -7,16 +7,13 @@ from typing import Any, TypeVar
 
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.spelling import command_of
-from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.cli.terminal import MOST_FILES, terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.plain import to_plain
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
-
-MOST_FILES = 20
-"""Number of files about which lines are printed, unless all are requested; and number of errors."""
 
 SCHEMA_VERSION = 0
 """Version of all documents. It stays 0 until release 0.1.0, which fixes their fields."""

@@ -52,10 +52,10 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
     other differences between the files are printed. A command that only reads stops when its output is closed.
     """
     view.row, view.is_single = view.row or work.row, files.file is not None
-    view.has_rows_of_files, view.most_files = work.changes, files.most_files
+    view.has_rows_of_files = work.changes
     error: BaseException | None = None
     code = 0
-    with files.outputs.open(view) as outputs, limit_complaints(files.most_files):
+    with files.outputs.open(view) as outputs, limit_complaints():
         loop = _Loop(files, work, view, outputs, columns)
         try:
             with closing(files.rows(work)) as rows:
@@ -77,8 +77,6 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
     if error is not None:
         # Raised after the outputs have ended, because otherwise the report file would be dropped.
         raise error
-    if not work.changes:
-        stop_if_unread()
     return code
 
 
@@ -226,10 +224,8 @@ class _Loop:
         message = f"{progress}; files in work may be changed too, changed files stay, and the same command continues"
         if view.commits is not None:
             message = "copies that no commit contains are deleted unless a commit was under way; the same command continues"
-            if view.commits.may_leave_copies:
-                message += (
-                    "; workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned 5m"
-                )
+            late = "workers of Spark that end later may leave copies: after five minutes, delete them with sbbf repair --abandoned 5m"
+            message += f"; {late}" if view.commits.may_leave_copies else ""
         complain(f"sbbf: interrupted; {message}", kind="note")
         self.note_commits()
         if self._files.outputs.report is None or view.commits is not None:
@@ -279,9 +275,6 @@ def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
     return replace(row, path=row.path.removeprefix(root), report=report)
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
-
-
 @contextmanager
 def interrupts_later() -> Iterator[None]:
     """Handle a signal that arrives in this block when the block has ended."""
@@ -290,17 +283,13 @@ def interrupts_later() -> Iterator[None]:
         yield
         return
     received: list[tuple[int, Any]] = []
-    handlers = {number: signal.getsignal(number) for number in _ENDING}
-    for number, handler in handlers.items():
-        if callable(handler):
-            signal.signal(number, lambda number, frame: received.append((number, frame)))
+    handlers = {number: handler for number in (signal.SIGINT, signal.SIGTERM) if callable(handler := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda *number_and_frame: received.append(number_and_frame))
     try:
         yield
     finally:
         for number, handler in handlers.items():
-            if callable(handler):
-                signal.signal(number, handler)
+            signal.signal(number, handler)
     for signal_number, frame in received:
-        handler = handlers[signal.Signals(signal_number)]
-        if callable(handler):
-            handler(signal_number, frame)
+        handlers[signal.Signals(signal_number)](signal_number, frame)

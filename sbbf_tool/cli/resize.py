@@ -110,14 +110,9 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
         for step in range(max(len(sizes) for (name, _), sizes in filters.items() if name == column)):
             # A filter that cannot be folded further keeps its size.
             by_step.setdefault((column, step), []).append(folds[min(step, len(folds) - 1)])
-    page.table(
-        SIZES,
-        [
-            (
-                *(column, f"1/{1 << step}" if step else "as it is", sum(size.bytes for size in sizes)),
-                *(sum(size.fpp for size in sizes) / len(sizes), max(size.fpp for size in sizes)),
-            )
-            for (column, step), sizes in by_step.items()
-        ],
-        most_rows=SCREEN_ROWS,
-    )
+    rows = []
+    for (column, step), sizes in by_step.items():
+        fpps = [size.fpp for size in sizes]
+        size = f"1/{1 << step}" if step else "as it is"
+        rows.append((column, size, sum(each.bytes for each in sizes), sum(fpps) / len(fpps), max(fpps)))
+    page.table(SIZES, rows, most_rows=SCREEN_ROWS)

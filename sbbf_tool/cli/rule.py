@@ -8,7 +8,6 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 
@@ -37,16 +36,11 @@ def command(rule: str | None, outputs: Outputs) -> None:
     Without RULE, all rules are listed, those of extensions last.
     """
     from sbbf_tool.reports.rules import RulesReport
+    from sbbf_tool.rules.catalog import all_rules, report_rule
+    from sbbf_tool.verbs.check import find_rule
 
-    if rule is None:
-        from sbbf_tool.rules.catalog import all_rules, report_rule
-
-        outputs.print("rules", RulesReport(tuple(map(report_rule, all_rules()))), _show_rules)
-    else:
-        from sbbf_tool.verbs.check import find_rule
-
-        outputs.print("rules", RulesReport((find_rule(rule),)), _show_rule)
-    stop_if_unread()
+    rules = (find_rule(rule),) if rule is not None else tuple(map(report_rule, all_rules()))
+    outputs.print("rules", RulesReport(rules), _show_rules if rule is None else _show_rule)
 
 
 def _show_rules(page: Page, report: RulesReport) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
+from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -107,10 +108,10 @@ def command(name: str | None) -> None:
     if name is None:
         click.echo("\n".join(f"sbbf.{name}" for name in documents()))
         return
-    if name.removeprefix("sbbf.") not in documents():
-        hint = suggest(name.removeprefix("sbbf."), documents(), "sbbf schema lists them")
-        raise UsageError(f"there is no document {name!r}", hint=hint)
-    click.echo(json.dumps(build_schema(name.removeprefix("sbbf.")), indent=2))
+    kind = name.removeprefix("sbbf.")
+    if kind not in documents():
+        raise UsageError(f"there is no document {name!r}", hint=suggest(kind, documents(), "sbbf schema lists them"))
+    click.echo(json.dumps(build_schema(kind), indent=2))
 
 
 def build_schema(name: str) -> dict[str, Any]:
@@ -145,13 +146,11 @@ def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         (inner,) = (each for each in get_args(hint) if each is not NoneType)
         value = _value(inner, definitions)
         return {**value, "type": [value["type"], "null"]} if "type" in value else {"anyOf": [value, {"type": "null"}]}
-    if get_origin(hint) is Sequence:
+    if get_origin(hint) is Sequence or get_args(hint)[1:] == (...,):
         return {"type": "array", "items": _value(get_args(hint)[0], definitions)}
     if get_origin(hint) is tuple:
-        items = get_args(hint)
-        if items[1:] == (...,):
-            return {"type": "array", "items": _value(items[0], definitions)}
-        return {"type": "array", "prefixItems": [_value(item, definitions) for item in items], "minItems": len(items), "items": False}
+        items = [_value(item, definitions) for item in get_args(hint)]
+        return {"type": "array", "prefixItems": items, "minItems": len(items), "items": False}
     if is_dataclass(hint):
         assert isinstance(hint, type)
         if hint.__name__ not in definitions:
@@ -168,12 +167,12 @@ def _field_texts(kind: type) -> dict[str, dict[str, str]]:
     """Return the text below each field in the source of a dataclass."""
     (definition,) = ast.parse(inspect.cleandoc(f"\n{inspect.getsource(kind)}")).body
     assert isinstance(definition, ast.ClassDef)
-    texts = {}
-    for part, text in zip(definition.body, definition.body[1:], strict=False):
-        if isinstance(part, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            assert isinstance(part.target, ast.Name)
-            texts[part.target.id] = {"description": _in_json(str(text.value.value))}
-    return texts
+    return {
+        part.target.id: {"description": _in_json(str(text.value.value))}
+        for part, text in pairwise(definition.body)
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
 
 
 def _in_json(text: str) -> str:

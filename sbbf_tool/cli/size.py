@@ -8,7 +8,6 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
@@ -43,7 +42,6 @@ def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: 
 
     report = size_filter(ndv=ndv, fpp=fpp, num_bytes=num_bytes)
     outputs.print("size", report, _show_size)
-    stop_if_unread()
 
 
 def _show_size(page: Page, report: SizeReport) -> None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from sbbf_tool.numbers import parse_ratio, parse_size
 
-if TYPE_CHECKING:
-    _IntParameter = click.ParamType[int]
-else:
-    # The class is generic only since click 8.4.
-    _IntParameter = click.ParamType
 
-
-class _Bytes(_IntParameter):
+class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
     name = "bytes"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:

@@ -49,6 +49,8 @@ class Terminal:
         return self.verbose and not self.quiet and not is_terminal(sys.stderr)
 
 
+MOST_FILES = 20
+"""Number of files about which lines are printed, unless all are requested; and number of errors."""
 MIN_WIDTH = 20
 """Terminals that claim to be narrower get lines of this width."""
 _USUAL_WIDTH = 80
@@ -91,26 +93,21 @@ def is_terminal(stream: TextIO | None) -> bool:
 _OPPOSITES = {"quiet": "verbose", "verbose": "quiet"}
 
 
-def _replaces_opposite(ctx: click.Context, name: str) -> bool:
-    """Return whether an option replaces its opposite: the command line overrides settings. Raises click.UsageError if it states both."""
-    opposite = _OPPOSITES[name]
-    is_setting, is_opposite_setting = (
-        ctx.get_parameter_source(f"terminal_{option}") is not ParameterSource.COMMANDLINE for option in (name, opposite)
-    )
-    if is_setting == is_opposite_setting:
-        raise click.UsageError("give one of --quiet and --verbose", ctx)
-    if is_opposite_setting:
-        setattr(terminal(), opposite, False)
-    return is_opposite_setting
-
-
 def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Option]:
     """Build the options that every command has, and that change only what is printed; `show_log` is called for `--verbose`."""
 
     def remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         name = str(param.name).removeprefix("terminal_")
-        if value in (None, False) or (name in _OPPOSITES and getattr(terminal(), _OPPOSITES[name]) and not _replaces_opposite(ctx, name)):
+        opposite = _OPPOSITES.get(name, "")
+        if not value:
             return
+        if opposite and getattr(terminal(), opposite):
+            stated = [ctx.get_parameter_source(f"terminal_{each}") is ParameterSource.COMMANDLINE for each in (name, opposite)]
+            if stated[0] == stated[1]:
+                raise click.UsageError("give one of --quiet and --verbose", ctx)
+            if stated[1]:  # the command line overrides settings
+                return
+            setattr(terminal(), opposite, False)
         setattr(terminal(), name, value)
         if name == "verbose" and not ctx.resilient_parsing:
             show_log(ctx)

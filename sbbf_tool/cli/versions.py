@@ -18,13 +18,11 @@ _OF_DEVELOPERS = ("docs", "unit", "test")
 _SECONDS_FOR_JAVA = 3.0
 
 
-def describe_implementations() -> tuple[str, ...]:
-    """Describe each implementation in one line."""
-    return kernels.describe(), structs.describe(), footer_structs.describe()
-
-
-def describe_environment() -> Iterator[str]:
-    """Yield a line each for Python, the platform, the packages in use, the extras and Java."""
+def describe(*, whole: bool) -> Iterator[str]:
+    """Yield a line each for this package and its implementations, with `whole` also Python, the platform, packages, extras and Java."""
+    yield from (f"sbbf {find_version('sbbf-tool')}", kernels.describe(), structs.describe(), footer_structs.describe())
+    if not whole:
+        return
     yield f"Python: {platform.python_version()} ({platform.python_implementation()})"
     yield f"platform: {platform.platform()}"
     yield from (f"{name}: {find_version(name)}" for name in _REQUIRED)

@@ -267,8 +267,7 @@ class OpenEdit:
             return
         # Whichever filters are built, the new file keeps the bytes before the own tail.
         begun = places.begin_copy(self.file.source, self.target, self._find_own_tail().start)
-        if begun is not None:
-            self._begun_copy = self._resources.enter_context(begun)
+        self._begun_copy = self._resources.enter_context(begun)
 
     def _is_left_out(self, key: ChunkKey, target: Sizing, num_bytes: int, fpp: float) -> bool:
         """Return whether a filter excludes too few values to be written; then list it."""
@@ -346,14 +345,15 @@ class OpenEdit:
         is_written = bool(is_new or patch.pieces or growth)
         output = redact(file.name if self.is_copied and not is_written else self.target)
         new_source = PlannedSource(self.target, file.source, patch.keep, patch.pieces)
+        end_hash = hash_end(file.source, file.source.size)
         completed = report(
             file=file.name,
             output=output,
             dry_run=edit.dry_run,
             old_bytes=file.source.size,
             new_bytes=patch.size,
-            old_end_hash=hash_end(file.source, file.source.size),
-            new_end_hash=hash_end(new_source, patch.size),
+            old_end_hash=end_hash,
+            new_end_hash=hash_end(new_source, patch.size) if is_written else end_hash,
             is_first_change=patch.keep == file.source.size < patch.size and self._has_no_own_tail(),
         )
         if not edit.dry_run and is_written:

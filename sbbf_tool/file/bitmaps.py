@@ -64,11 +64,11 @@ def positions(bitmap: bytes) -> Iterator[int]:
             yield at * 8 + bit
 
 
-def iterate(bitmaps: Sequence[bytes]) -> Iterator[tuple[int, tuple[int, ...]]]:
+def iterate(bitmaps: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield each value that is in any bitmap, in order, and the numbers of the bitmaps that have it. Memory holds one block of values."""
-    for start in range(0, max(map(len, bitmaps), default=0), _BLOCK_BYTES):
+    for start in range(0, max((len(bitmap) for _, bitmap in bitmaps), default=0), _BLOCK_BYTES):
         numbers: dict[int, list[int]] = {}
-        for number, bitmap in enumerate(bitmaps):
+        for number, bitmap in bitmaps:
             for position in positions(bitmap[start : start + _BLOCK_BYTES]):
                 numbers.setdefault(start * 8 + position, []).append(number)
         for position in sorted(numbers):

@@ -299,7 +299,8 @@ class _Row:
             hashes = array("Q", map(hashes.__getitem__, order))
             owners = array("Q", map(owners.__getitem__, order))
             keys = [keys[place] for place in order[: len(ordered)]]
-        return HashRow(hashes, owners, keys, self._special)
+        # A slice of a view is no copy.
+        return HashRow(hashes, owners if isinstance(owners, range) else memoryview(owners), keys, self._special)
 
 
 def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:

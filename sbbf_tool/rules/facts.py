@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 
 from sbbf_tool.bloom import sizing
@@ -239,24 +239,20 @@ def gather(
 
 
 def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> ChunkFacts:
-    chunk = ChunkFacts(
-        row_group,
-        file.footer.chunk_meta(row_group, column.index),
-        place=file.footer.filter_place(row_group, column.index),
-        encryption=file.encryption_of(row_group, column),
-    )
-    if chunk.place is None or reads < Reads.FILTERS:
-        return chunk
+    place, encryption = file.footer.filter_place(row_group, column.index), file.encryption_of(row_group, column)
+    chunk = partial(ChunkFacts, row_group, file.footer.chunk_meta(row_group, column.index), place, encryption)
+    if place is None or reads < Reads.FILTERS:
+        return chunk()
     if file.is_encrypted(row_group, column) and _is_in_the_clear(file, row_group, column):
-        return replace(chunk, module_defect=PLAINTEXT)
-    if chunk.encryption:
-        return replace(chunk, module_defect=_damage_of_modules(file, chunk.place))
+        return chunk(module_defect=PLAINTEXT)
+    if encryption:
+        return chunk(module_defect=_damage_of_modules(file, place))
     try:
-        return replace(chunk, stored=file.stored_filter(row_group, column))
+        return chunk(stored=file.stored_filter(row_group, column))
     except AuthenticationError as error:
-        return replace(chunk, module_defect=error.message)
+        return chunk(module_defect=error.message)
     except UnreadableError as error:
-        return replace(chunk, unreadable=error.message)
+        return chunk(unreadable=error.message)
 
 
 def _is_in_the_clear(file: ParquetFile, row_group: int, column: Column) -> bool:
@@ -318,16 +314,15 @@ def _with_bits(
     ndv = bloom.estimated_ndv
     folds = tuple((fold.num_bytes, fold.fpp) for fold in bloom.folds())
     bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks, folds)
-    if target is not None:
-        chunk = replace(chunk, judgment=_judge(file, chunk, stored, bloom, target))
+    judgment = None if target is None else _judge(file, chunk, stored, bloom, target)
     try:
-        return replace(chunk, bits=bits, verification=verify(file, stored, bloom) if verify else None)
+        return replace(chunk, bits=bits, judgment=judgment, verification=verify(file, stored, bloom) if verify else None)
     except OversizedPageError as error:
         if not keeps_oversized:
             raise
         # The evidence already names the column and row group.
         place = (error.place or "").rpartition(", ")[2]
-        return replace(chunk, bits=bits, oversized_page=f"{place}: {error.message}")
+        return replace(chunk, bits=bits, judgment=judgment, oversized_page=f"{place}: {error.message}")
 
 
 _FILTER = "filter"

@@ -21,8 +21,8 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, pack, skip
 from sbbf_tool.running.work import INTERNAL_ERROR, Work
+from sbbf_tool.storage.local import share_listings
 from sbbf_tool.storage.places import is_url
-from sbbf_tool.storage.temporary import share_listings
 from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, Stop, Turns, result_of, stoppable
 
 if TYPE_CHECKING:

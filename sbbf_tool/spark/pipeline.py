@@ -44,7 +44,7 @@ from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of
 from sbbf_tool.spark.outcomes import compute_once
 from sbbf_tool.spark.rows import PACKED, Batches, ddl_of, map_in_arrow, pack_batches
-from sbbf_tool.storage.temporary import share_listings
+from sbbf_tool.storage.local import share_listings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,12 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
 
-from sbbf_tool.storage.system_calls import clone, share_blocks, sync
-from sbbf_tool.storage.temporary import PRIVATE, temporary_file, write_all
+from sbbf_tool.storage.system_calls import clone, fcntl, sync, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,43 +26,36 @@ _READ_BYTES = 4 << 20
 _BLOCK_BYTES = 512
 """Unit of `st_blocks` in bytes, whatever the file system's block size is."""
 _POLL_SECONDS = 0.05
-_BLOCK = b"\0" * 4096
+_BLOCK, _FICLONE = b"\0" * 4096, 0x40049409
 _NOT_BY_KERNEL = (errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.EIO)
 
 
 class BegunCopy:
-    """A temporary file beside the target, into which a thread copies the first `count` bytes of a source. Use as a context manager.
+    """The copy of the first `count` bytes of a source that a thread makes in a temporary file for `target`, which has no links.
 
-    The temporary file is removed at the end of the block, unless it was renamed; an unfinished copy then stops.
+    It stops at the end of the block.
     """
 
     MIN_BYTES = 32 << 20
     """Size from which a copy is worth a thread."""
 
-    def __init__(self, source: Source, target: str, count: int) -> None:
-        self.target, self.count = target, count
-        """The path of the target, without links, and the number of bytes to copy."""
+    def __init__(self, source: Source, count: int, target: str, path: str, fd: int) -> None:
+        self.count, self.target, self.path, self.fd = count, target, path, fd
         self._source = source
         self._is_stopped = False
         self._is_finished = Event()
         """Unlike `Thread.join`, the event can be waited for again after an interrupt."""
         self._error: BaseException | None = None
         self._thread = Thread(target=self._copy, name="sbbf-copy", daemon=True)
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        """Create the temporary file and begin. Raises RefusedError without permission, and WriteError."""
-        self.path, self.fd = self._stack.enter_context(temporary_file(self.target, self.target, PRIVATE, self._source.descriptor))
-        try:
-            self._thread.start()
-        except BaseException:
-            self._stack.close()
-            raise
-        self._stack.callback(self._stop)
+        self._thread.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._stack.close()
+        self._is_stopped = True
+        self._is_finished.wait()
+        self._thread.join()
 
     def finish(self) -> int:
         """Wait for the thread; return the number of bytes that it copied. Raises OSError."""
@@ -74,30 +66,20 @@ class BegunCopy:
             raise self._error
         return self.count
 
-    def _stop(self) -> None:
-        self._is_stopped = True
-        self._is_finished.wait()
-        self._thread.join()
-
     def _copy(self) -> None:
         try:
             for start, end in _copied_ranges(self._source, self.fd, 0, self.count):
                 if self._is_stopped:
                     return
-                begin_writeback(self.fd, start, end - start)
+                if hasattr(os, "posix_fadvise"):
+                    with suppress(OSError):
+                        # Linux starts to write dirty pages that are not needed, and drops only clean ones: these are not clean yet.
+                        os.posix_fadvise(self.fd, start, end - start, os.POSIX_FADV_DONTNEED)
         except BaseException as error:
             # Raised again by `finish`, in the thread that waits for it.
             self._error = error
         finally:
             self._is_finished.set()
-
-
-def begin_writeback(fd: int, start: int, length: int) -> None:
-    """Let the kernel begin to write these bytes of a file to the disk, without waiting for it; an `fsync` must follow."""
-    if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):
-            # Linux starts to write dirty pages that are not needed, and drops only clean ones: these are not clean yet.
-            os.posix_fadvise(fd, start, length, os.POSIX_FADV_DONTNEED)
 
 
 def copy(source: Source, fd: int, count: int, *, start: int = 0) -> None:
@@ -187,6 +169,8 @@ def has_reflinks(folder: str) -> bool:
                 with TemporaryDirectory(prefix=".sbbf-", dir=folder) as inner:
                     return clone(source.fileno(), os.path.join(inner, "clone"))
             with TemporaryFile(dir=folder) as target:
-                return share_blocks(source.fileno(), target.fileno())
+                if fcntl is not None:
+                    fcntl.ioctl(target, _FICLONE, source.fileno())
+                return fcntl is not None
     except OSError:
         return False

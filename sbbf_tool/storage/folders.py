@@ -12,37 +12,22 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
-from sbbf_tool.storage.system_calls import READ, ensure_can_change, sync
-from sbbf_tool.storage.temporary import USUAL, open_locked, sweep_folder, sync_folder, temporary_path, write_all
+from sbbf_tool.storage.local import USUAL, open_locked, sweep, temporary_path
+from sbbf_tool.storage.system_calls import READ, ensure_can_change, sync, sync_folder, write_all
+
+if TYPE_CHECKING:
+    from sbbf_tool.storage.objects.folders import ObjectFolders
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
-class Folders(Protocol):
-    """The files of a table by path or URL, for readers and writers of metadata.
-
-    Methods raise OSError, and ValueError for names that no file can have; those of object stores also raise errors of this package.
-    """
-
-    def read(self, path: str, most: int | None = None) -> bytes:
-        """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
-
-    def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
-        """Return the names in a folder that start with `prefix` and sort after `after`; none if the folder does not exist."""
-
-    def create(self, path: str, data: bytes) -> None:
-        """Create a file in one step. Raises FileExistsError if it exists, and UncertainWriteError if it may have been created."""
-
-    def ensure_exclusive(self, folder: str) -> None:
-        """Raise RefusedError if `create` might replace an existing file in this folder."""
-
-    def remove(self, path: str) -> None:
-        """Remove a file if it exists."""
+Folders: TypeAlias = "LocalFolders | ObjectFolders"
+"""The files of a table by path or URL. Methods of object stores also raise errors of this package."""
 
 
-class LocalFolders(Folders):
+class LocalFolders:
     """Read and publish files below local folders. A path is a file system path, or a `file:` URL.
 
     `bytes_read` and `files_read` count what was read. All methods raise OSError, and ValueError for names that no file can have.
@@ -54,6 +39,7 @@ class LocalFolders(Folders):
         self._swept: set[str] = set()
 
     def read(self, path: str, most: int | None = None) -> bytes:
+        """Read the whole file. Raises FileNotFoundError if it does not exist, and OSError if it has more than `most` bytes."""
         # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
         fd = os.open(_local(path), READ)
         with open(fd, "rb", buffering=0) as stream:
@@ -68,6 +54,7 @@ class LocalFolders(Folders):
         return data
 
     def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
+        """Return the names in a folder that start with `prefix` and sort after `after`; none if the folder does not exist."""
         try:
             names = os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
@@ -117,7 +104,7 @@ class LocalFolders(Folders):
         folder = os.path.dirname(target)
         if folder not in self._swept:
             self._swept.add(folder)
-            sweep_folder(folder)
+            sweep(folder)
         temporary = temporary_path(target)
         try:
             fd = open_locked(temporary, USUAL)

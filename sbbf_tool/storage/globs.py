@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 from collections.abc import Iterable
 from functools import cache
 
+from sbbf_tool.storage.listing import translate
 from sbbf_tool.storage.places import is_url
 
 _MAGIC = re.compile(r"[*?[]")
@@ -40,19 +40,10 @@ def has_wildcard(glob: str) -> bool:
 @cache
 def _pattern(folder: str, glob: str) -> re.Pattern[str]:
     if is_url(glob):
-        return re.compile(_translate(glob.rstrip("/")) + "(?:/.*)?", re.DOTALL)
+        return re.compile(translate(glob.rstrip("/")) + "(?:/.*)?", re.DOTALL)
     glob = os.path.normpath(glob)
     while glob == ".." or glob.startswith("../"):
         folder, glob = os.path.dirname(folder), glob[3:] or "."
     start = "" if glob.startswith("/") else re.escape(folder.rstrip("/"))
-    inner = _translate("/" + glob.strip("/")) if glob.strip("/") not in ("", ".") else ""
+    inner = translate("/" + glob.strip("/")) if glob.strip("/") not in ("", ".") else ""
     return re.compile(f"{start}{inner}(?:/.*)?", re.DOTALL)
-
-
-def _translate(glob: str) -> str:
-    """Return the regular expression of a glob. `**/` matches any folders, also none."""
-    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", glob)
-    # The end of what `translate` returns is `)\Z`, since Python 3.14 `)\z`.
-    classes = [fnmatch.translate(part)[len("(?s:") : -len(r")\Z")] if part.startswith("[") else "" for part in parts]
-    return "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))

@@ -6,6 +6,7 @@ the listing are omitted.
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
@@ -117,6 +118,15 @@ def judge_bytes(path: str, first: bytes | None, last: bytes) -> Entry | None:
         return Entry(path, is_unfinished=True)
     suffix = os.path.splitext(base)[1].lower()
     return Entry(path, has_other_name=suffix not in _USUAL_SUFFIXES) if ends else Entry(path, is_unfinished=True)
+
+
+def translate(pattern: str) -> str:
+    """Return the regular expression of a glob: `*`, `?`, `[...]` match within a segment, `**/` matches any folders, also none."""
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
+    # The end of what `translate` returns is `)\Z`, since Python 3.14 `)\z`.
+    classes = [fnmatch.translate(part)[len("(?s:") : -len(r")\Z")] if part.startswith("[") else "" for part in parts]
+    return "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))
 
 
 def is_behind_link(path: str, folder: str) -> bool:

@@ -1,117 +1,76 @@
-"""Files on a local file system: ranged reads, and the one function of the package that replaces a user's file.
+"""The one way in which this package replaces a local file: from the plan to the new name.
 
-`replace` writes a temporary file beside the target, verifies it, and only then exchanges the names of both. At every moment the target is
-either the complete old file or the complete new one. A killed process leaves a temporary file, which the next command on the same target
-removes.
+    lock         lock the old file: a second `sbbf` that would change it waits or is refused
+    write        the kept bytes, then the new ones, into a locked temporary file beside the target
+    attributes   owner, mode and extended attributes of the old file; a copy never gives more users access than the original
+    sync         write the temporary file to the disk
+    verify       read it as any other reader would
+    exchange     give the temporary file the target's name, and remove the old file, unless another writer has replaced it
+    sync         write the names in the folder to the disk
+
+At every moment the target is either the complete old file or the complete new one. A killed process leaves a temporary file, which the next
+command on the same target removes: it is locked only while its process lives.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from sbbf_tool.errors import ChangedError, MissingError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage import system_calls
-from sbbf_tool.storage.attributes import carry_over
 from sbbf_tool.storage.copying import BegunCopy, copy
-from sbbf_tool.storage.source import Source, ensure_within
-from sbbf_tool.storage.system_calls import FORBIDDEN, READ, close, leads_to, lock, open_to_change, read_all, reason_of, sync, unlock
-from sbbf_tool.storage.temporary import (
-    PRIVATE,
-    TEMPORARY_SUFFIX,
-    USUAL,
-    creation_error,
+from sbbf_tool.storage.source import LocalSource, Source
+from sbbf_tool.storage.system_calls import (
+    CAN_CHANGE,
+    FORBIDDEN,
+    NO_FOLLOW,
+    clone,
+    close,
+    leads_to,
+    lock,
+    lock_exclusively,
+    open_to_change,
+    reason_of,
+    sync,
     sync_folder,
-    temporary_file,
-    temporary_path,
+    unlock,
     write_all,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyarrow import NativeFile
-
     from sbbf_tool.storage.source import Bytes
 
-_CAP_FOWNER = 1 << 3
-_ELSEWHERE = "write to another folder"
-_NO_RENAME = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+TEMPORARY_SUFFIX = ".sbbf-tmp"
+OTHER_FOLDER = "write to another folder"
+PRIVATE = 0o600
+USUAL = 0o666
+"""Mode of new files, before the umask applies."""
+_ACCESS_LIST = "system.posix_acl_access"
+_OF_CONTENT = ("security.ima", "security.evm")
+"""Signatures of content and attributes: the kernel refuses to open a file that does not match its signature."""
+_NAME = re.compile(r"(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
+"""Name of a temporary file. The first group is the result of `_stem` for the target's name."""
+_listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
+"""Temporary files per folder, as the current run has listed them; None outside a run."""
 
 
-class LocalSource(Source):
-    """A file open for ranged reads; `name` is the user's name for it. Use as a context manager."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.name = os.fsdecode(path)
-        self._fd = -1
-        try:
-            # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
-            self._fd = os.open(self.name, READ)
-            self._stat = os.fstat(self._fd)
-        except (OSError, ValueError) as error:
-            self.close()
-            raise (MissingError if isinstance(error, FileNotFoundError) else UnreadableError)(reason_of(error), file=self.name) from error
-        if not stat.S_ISREG(self._stat.st_mode):
-            self.close()
-            if stat.S_ISDIR(self._stat.st_mode):
-                raise UnreadableError("it is a folder", file=self.name, hint="name one of its files")
-            raise UnreadableError("not a regular file", file=self.name)
-        self.size = self._stat.st_size
-
-    @property
-    def descriptor(self) -> int:
-        return self._fd
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            close(self._fd)
-            self._fd = -1
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short."""
-        ensure_within(self, offset, length)
-        try:
-            data = read_all(self._fd, length, offset)
-        except OSError as error:
-            raise UnreadableError(reason_of(error), file=self.name, place=f"byte {offset:,}") from error
-        if len(data) < length:
-            raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {offset + len(data):,}")
-        self.bytes_read += length
-        return data
-
-    def open_arrow(self) -> NativeFile:
-        """Open an independent pyarrow stream over the same open file, even if its path now names another."""
-        import pyarrow
-
-        link = f"/proc/self/fd/{self._fd}"
-        return pyarrow.OSFile(link if os.path.exists(link) else self.name)
-
-    def is_unchanged(self) -> bool:
-        """Return whether path and open file are unchanged: inode, size, modification time (mtime) and change time (ctime)."""
-        try:
-            now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
-        except OSError:
-            return False
-        return now == (_identity(self._stat),) * 2
-
-    def is_file_of(self, status: os.stat_result) -> bool:
-        """Return whether a status is that of the open file and its content is unchanged, whatever its name is: a rename changes ctime."""
-        return os.path.samestat(status, os.fstat(self._fd)) and _identity(status)[2:4] == _identity(self._stat)[2:4]
-
-
-def _identity(status: os.stat_result) -> tuple[int, ...]:
-    # A writer can set mtime back, but not ctime.
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def begin_copy(source: Source, target: str, count: int) -> BegunCopy | None:
-    """Return the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
-    return BegunCopy(source, os.path.realpath(target), count) if isinstance(source, LocalSource) and count >= BegunCopy.MIN_BYTES else None
+@contextmanager
+def begin_copy(source: Source, target: str, count: int) -> Iterator[BegunCopy | None]:
+    """Yield the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
+    if not isinstance(source, LocalSource) or count < BegunCopy.MIN_BYTES:
+        yield None
+        return
+    real = os.path.realpath(target)
+    with temporary_file(real, target, PRIVATE, source.descriptor) as (path, fd), BegunCopy(source, count, real, path, fd) as begun:
+        yield begun
 
 
 def replace(
@@ -136,7 +95,7 @@ def replace(
     elif not old.is_unchanged():
         raise ChangedError.after_open(old.name)
     else:
-        _ensure_open_to_changes(target)
+        ensure_open_to_changes(target)
     warnings = []
     with ExitStack() as stack:
         if old is not None:
@@ -279,57 +238,178 @@ def ensure_free(target: str) -> None:
     raise _exists(target)
 
 
-def ensure_replaceable(target: str, *, append: bool = False) -> None:
-    """Raise RefusedError if `replace`, or an append, could not change `target`, as far as this can be checked in advance."""
-    real = os.path.realpath(target)
-    ensure_open_to_new_files(os.path.dirname(real), target)
-    try:
-        place, old = os.stat(os.path.dirname(real)), os.stat(real)
-    except OSError:
-        return
-    _ensure_open_to_changes(target)
-    if place.st_mode & stat.S_ISVTX and not append and os.geteuid() not in (old.st_uid, place.st_uid) and not _acts_as_any_owner():
-        message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
-        raise RefusedError(message, file=target, hint=f"{_ELSEWHERE}, or append to the file")
-
-
-def _ensure_open_to_changes(target: str) -> None:
+def ensure_open_to_changes(target: str) -> None:
+    """Raise RefusedError if this process may not write an existing file."""
     if not os.access(target, os.W_OK, effective_ids=True):
-        raise RefusedError("no permission to write the file", file=target, hint=f"make it writable (chmod u+w), or {_ELSEWHERE}")
-
-
-def ensure_renames(target: str) -> None:
-    """Raise RefusedError or WriteError if a new file could not get the name `target`, which is the last step of `replace`."""
-    real = os.path.realpath(target) if os.path.islink(target) else target
-    with temporary_file(real, target) as (path, _):
-        other = temporary_path(real)
-        try:
-            os.rename(path, other)
-            os.unlink(other)
-        except OSError as error:
-            with suppress(OSError):
-                os.unlink(other)
-            if error.errno in _NO_RENAME:
-                message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
-                raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
-            raise creation_error(error, target) from error
-
-
-def ensure_open_to_new_files(folder: str, target: str) -> None:
-    """Raise RefusedError for `target` if this process may not create files in `folder`."""
-    if not os.access(folder or ".", os.W_OK | os.X_OK, effective_ids=True):
-        raise RefusedError("cannot create a file beside the target: no permission to write to the folder", file=target, hint=_ELSEWHERE)
-
-
-def _acts_as_any_owner() -> bool:
-    """Return whether this process has the capability CAP_FOWNER."""
-    try:
-        with open("/proc/thread-self/status", "rb") as lines:
-            effective = next(line.split()[1] for line in lines if line.startswith(b"CapEff:"))
-        return bool(int(effective, 16) & _CAP_FOWNER)
-    except (OSError, StopIteration, ValueError, IndexError):
-        return os.geteuid() == 0
+        raise RefusedError("no permission to write the file", file=target, hint=f"make it writable (chmod u+w), or {OTHER_FOLDER}")
 
 
 def _exists(target: str) -> RefusedError:
     return RefusedError("the target exists", file=target, hint="name another, or remove it first")
+
+
+def carry_over(name: str, source: int, status: os.stat_result, fd: int) -> list[str]:
+    """Give `fd` the owner, extended attributes and mode of the open file `source`; return warnings about the ones that cannot be kept."""
+    losses = []
+    fresh = os.fstat(fd)
+    # A folder with the setgid bit gives new files its own group instead of the group of the process.
+    if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
+        try:
+            os.fchown(fd, status.st_uid, status.st_gid)
+        except OSError:
+            losses.append(f"owner {status.st_uid}:{status.st_gid}")
+            with suppress(OSError):
+                # Members of the file's group can keep the group even if they cannot keep the owner.
+                os.fchown(fd, -1, status.st_gid)
+    attributes: list[str] = []
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            attributes = [name for name in os.listxattr(source) if name not in _OF_CONTENT]
+        if _ACCESS_LIST not in attributes:
+            # The new file inherits the folder's default list, which would take effect when the mode is set.
+            with suppress(OSError):
+                os.removexattr(fd, _ACCESS_LIST)
+    keeps_list = None
+    for attribute in attributes:
+        is_kept = False
+        with suppress(OSError):
+            os.setxattr(fd, attribute, os.getxattr(source, attribute))
+            is_kept = True
+        if not is_kept:
+            losses.append(f"attribute {attribute}")
+        if attribute == _ACCESS_LIST:
+            keeps_list = is_kept
+    fresh = os.fstat(fd)
+    mode = _safe_mode(stat.S_IMODE(status.st_mode), status, fresh, keeps_list)
+    if mode != stat.S_IMODE(status.st_mode):
+        losses.append(f"mode {stat.S_IMODE(status.st_mode):04o}, which is {mode:04o} now")
+    if mode != stat.S_IMODE(fresh.st_mode):
+        # A copied access list has already set the mode; setting it again may change lists of other kinds.
+        os.fchmod(fd, mode)
+    return [f"{name}: these attributes could not be kept: {', '.join(losses)}"] if losses else []
+
+
+def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: bool | None) -> int:
+    """Return the mode for a file with the owner and group of `new`, so that no user gets more access than before.
+
+    `keeps_list` is whether the old file's access list is kept, or None if it has none.
+    """
+    if new.st_uid != old.st_uid:
+        mode &= ~stat.S_ISUID
+    if new.st_gid != old.st_gid:
+        # Members of the old group now count as others, who must not get access that the group did not have.
+        denied_to_group = ~(mode >> 3) & stat.S_IRWXO
+        mode &= ~(stat.S_ISGID | stat.S_IRWXG | denied_to_group)
+    if keeps_list is False or (keeps_list and new.st_gid != old.st_gid):
+        # The group bits are the mask of the list, not the group's permissions: without the list, only the owner's bits are certain.
+        mode &= ~(stat.S_IRWXG | stat.S_IRWXO)
+    return mode
+
+
+@contextmanager
+def temporary_file(real: str, target: str, mode: int = PRIVATE, original: int | None = None) -> Iterator[tuple[str, int]]:
+    """Create a locked file beside the path `real`, which has no links; yield its path and descriptor. Remove it unless it was renamed.
+
+    The file is empty, or a clone of the open file `original` where the system makes clones of files. The umask, or the folder's default
+    access list, reduces `mode` as for any new file. Temporary files of killed processes are removed first. Raises RefusedError about
+    `target` without permission to create a file there, and WriteError if creating it fails.
+    """
+    sweep(*os.path.split(real))
+    path = temporary_path(real)
+    # The file is removed however this block ends, even if creating it is interrupted.
+    try:
+        try:
+            fd = open_locked(path, mode, original)
+        except OSError as error:
+            raise creation_error(error, target) from error
+        try:
+            yield path, fd
+        finally:
+            close(fd)
+    finally:
+        # Usually the file no longer exists. If it cannot be removed, the next command tries again.
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def creation_error(error: OSError, target: str) -> RefusedError | WriteError:
+    if error.errno in FORBIDDEN:
+        return RefusedError(f"cannot create a file beside the target: {reason_of(error)}", file=target, hint=ELSEWHERE)
+    return WriteError(reason_of(error), file=target, hint=ELSEWHERE)
+
+
+def temporary_path(path: str) -> str:
+    """Return an unused path beside `path` that `sweep` recognizes."""
+    folder, base = os.path.split(path)
+    return os.path.join(folder, f"{_stem(base)}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+
+
+def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> int:
+    """Create a file, or a clone of an open one, locked so that no other process removes it; return its descriptor. Raises OSError."""
+    is_clone = original is not None and clone(original, path)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (NO_FOLLOW if is_clone else os.O_CREAT | os.O_EXCL), mode)
+    except PermissionError:
+        if not is_clone:
+            raise
+        # The clone has the mode of its original, which its owner may not write.
+        os.unlink(path)
+        return open_locked(path, mode)
+    if is_clone:
+        os.fchmod(fd, mode)
+    with suppress(OSError):
+        lock_exclusively(fd)
+    if os.fstat(fd).st_nlink:
+        return fd
+    # Another process removed the file before it was locked.
+    os.close(fd)
+    return open_locked(path, mode)
+
+
+@contextmanager
+def share_listings(listings: dict[str, list[str]] | None = None) -> Iterator[None]:
+    """Let `sweep` list each folder once while the block runs, however many of its files change.
+
+    Files that other processes leave behind during this run are removed by the next run. A run of several blocks passes the same `listings`
+    to each, initially empty.
+    """
+    before = _listings.get()
+    _listings.set({} if listings is None else listings)
+    try:
+        yield
+    finally:
+        _listings.set(before)
+
+
+def sweep(folder: str, base: str | None = None) -> None:
+    """Remove the temporary files that killed processes left in a folder, those of its file `base` or of all.
+
+    Files of living processes are locked and stay. In a shared folder, other users may give such a name to anything, so links are not
+    followed and FIFOs and devices are not opened.
+    """
+    listings = _listings.get() if base is not None else None
+    if listings is None or (names := listings.get(folder)) is None:
+        names = []
+        # Unlike `listdir`, this never has all names of a large folder in memory.
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            names = [entry.name for entry in entries if entry.name.endswith(TEMPORARY_SUFFIX)]
+        if listings is not None:
+            listings[folder] = names
+    for name in names if CAN_CHANGE else ():
+        match, path = _NAME.fullmatch(name), os.path.join(folder, name)
+        if match is None or (base is not None and match[1] != _stem(base)):
+            continue
+        with suppress(OSError):
+            if stat.S_ISREG(os.lstat(path).st_mode):
+                fd = open_to_change(path)
+                try:
+                    lock_exclusively(fd)
+                    if leads_to(path, fd):
+                        os.unlink(path)
+                finally:
+                    close(fd)
+
+
+def _stem(base: str) -> str:
+    # A file name may have at most 255 bytes, and the target's name may use them all. The dot hides the file from Hadoop and Spark.
+    return f".{os.fsencode(base)[:200].decode(errors='ignore')}."

@@ -5,32 +5,37 @@ The modules for services are imported with the first URL, so paths do not pay fo
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.storage import append as local_append
-from sbbf_tool.storage import listing, local, tables, temporary
-from sbbf_tool.storage.source import Piece, Source, blocks_of
+from sbbf_tool.storage import listing, local, tables
+from sbbf_tool.storage.source import LocalSource, Piece, Source, blocks_of
 from sbbf_tool.storage.spool import Spool
-from sbbf_tool.storage.system_calls import ensure_can_change
+from sbbf_tool.storage.system_calls import ensure_can_change, reason_of
 from sbbf_tool.storage.threads import holding
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+    from sbbf_tool.storage.append import EnsureFooter
     from sbbf_tool.storage.copying import BegunCopy
     from sbbf_tool.storage.folders import Folders
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
-    from sbbf_tool.storage.journal import EnsureFooter
     from sbbf_tool.storage.objects.location import Location
-    from sbbf_tool.storage.objects.store import ObjectStore
+    from sbbf_tool.storage.objects.store import Version
 
 _ONE_SLASH = re.compile(r"(file|dbfs|hdfs|viewfs|s3[an]?|gs|abfss?|wasbs?):/(?!/)", re.IGNORECASE)
+_NO_RENAME = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+_CAP_FOWNER = 1 << 3
 _LOCKS = 64
 _MOST_FOLDERS = 1000
 """Folders whose tables are kept; the files of a run come folder by folder."""
@@ -52,7 +57,7 @@ def open_source(name: Readable | FileIn) -> Source:
         from sbbf_tool.storage.objects.stores import open_object
 
         return open_object(os.fsdecode(name))
-    return local.LocalSource(local_path(name))
+    return LocalSource(local_path(name))
 
 
 def open_folders(name: str) -> Folders:
@@ -71,7 +76,7 @@ def open_through(files: FileSystem, path: str) -> Source:
     from pyarrow.fs import LocalFileSystem
 
     if isinstance(files, LocalFileSystem):
-        return local.LocalSource(path)
+        return LocalSource(path)
     from sbbf_tool.storage.objects.arrow import open_in
 
     return open_in(files, path)
@@ -151,27 +156,16 @@ def entries(name: str) -> Iterator[listing.Entry]:
     return listing.entries(local_path(name))
 
 
-def modified(name: str) -> float | None:
-    """Return when a file was written, in seconds since 1970; None if it does not exist, or in a store that sbbf only reads."""
-    if not is_url(name):
-        try:
-            return os.stat(local_path(name)).st_mtime
-        except OSError:
-            return None
-    store, key = _find_object(name)
-    return store.modified(key)
-
-
-def size(name: str) -> int | None:
-    """Return the present size of a file or object; None if it does not exist."""
-    if not is_url(name):
-        try:
-            return os.stat(local_path(name)).st_size
-        except OSError:
-            return None
-    store, key = _find_object(name)
-    version = store.version(key)
-    return None if version is None else version.size
+def size_and_time(name: str) -> tuple[int, float | None] | None:
+    """Return the present size of a file or object, and when it was written, in seconds since 1970; None if it does not exist."""
+    if is_url(name):
+        version = _find_version(name)
+        return None if version is None else (version.size, version.time)
+    try:
+        status = os.stat(local_path(name))
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime
 
 
 def is_listed_here(name: str) -> bool:
@@ -188,18 +182,17 @@ def is_listed_here(name: str) -> bool:
 
 def size_and_etag(name: str) -> tuple[int, str] | None:
     """Return the size and the strong ETag of an object, in one request; None if it does not exist or has no such ETag."""
-    store, key = _find_object(name)
-    version = store.version(key)
+    version = _find_version(name)
     return None if version is None or version.strong_tag is None else (version.size, version.strong_tag)
 
 
-def _find_object(name: str) -> tuple[ObjectStore, str]:
-    """Return the store of a URL, and the key of the object in it."""
+def _find_version(name: str) -> Version | None:
+    """Return the present version of an object; None if it does not exist."""
     from sbbf_tool.storage.objects.location import parse_location
     from sbbf_tool.storage.objects.stores import store_of
 
     location = parse_location(name)
-    return store_of(location), location.key
+    return store_of(location).version(location.key)
 
 
 class TableFinder:
@@ -290,23 +283,63 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
         local_append.ensure_appendable(path)
     if not in_place:
         local.ensure_free(path)
-        local.ensure_open_to_new_files(os.path.dirname(path), target)
+        ensure_open_to_new_files(os.path.dirname(path), target)
 
 
 def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> None:
     """Raise RefusedError if `target`, open as `source`, could not be changed in place, as far as this can be checked in advance."""
-    if not is_url(target):
-        local.ensure_replaceable(_locate(target), append=append)
-        return
-    from sbbf_tool.storage.objects import publish
+    if is_url(target):
+        from sbbf_tool.storage.objects import publish
 
-    publish.ensure_replaceable(source)
+        publish.ensure_replaceable(source)
+        return
+    real = os.path.realpath(_locate(target))
+    ensure_open_to_new_files(os.path.dirname(real), target)
+    try:
+        place, old = os.stat(os.path.dirname(real)), os.stat(real)
+    except OSError:
+        return
+    local.ensure_open_to_changes(target)
+    if place.st_mode & stat.S_ISVTX and not append and os.geteuid() not in (old.st_uid, place.st_uid) and not _acts_as_any_owner():
+        message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
+        raise RefusedError(message, file=target, hint=f"{local.OTHER_FOLDER}, or append to the file")
+
+
+def _acts_as_any_owner() -> bool:
+    """Return whether this process has the capability CAP_FOWNER."""
+    try:
+        with open("/proc/thread-self/status", "rb") as lines:
+            effective = next(line.split()[1] for line in lines if line.startswith(b"CapEff:"))
+        return bool(int(effective, 16) & _CAP_FOWNER)
+    except (OSError, StopIteration, ValueError, IndexError):
+        return os.geteuid() == 0
+
+
+def ensure_open_to_new_files(folder: str, target: str) -> None:
+    """Raise RefusedError for `target` if this process may not create files in `folder`."""
+    if not os.access(folder or ".", os.W_OK | os.X_OK, effective_ids=True):
+        message = "cannot create a file beside the target: no permission to write to the folder"
+        raise RefusedError(message, file=target, hint=local.OTHER_FOLDER)
 
 
 def ensure_renames(target: str) -> None:
-    """Raise RefusedError or WriteError if the file system of a local target cannot give a new file its name."""
-    if not is_url(target):
-        local.ensure_renames(_locate(target))
+    """Raise RefusedError or WriteError if a new file could not get the name of a local target, which is the last step of `replace`."""
+    if is_url(target):
+        return
+    path = _locate(target)
+    real = os.path.realpath(path) if os.path.islink(path) else path
+    with local.temporary_file(real, target) as (temporary, _):
+        other = local.temporary_path(real)
+        try:
+            os.rename(temporary, other)
+            os.unlink(other)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(other)
+            if error.errno in _NO_RENAME:
+                message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
+                raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
+            raise local.creation_error(error, target) from error
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
@@ -327,9 +360,9 @@ def shares_blocks(name: str) -> bool:
     return has_reflinks(os.path.dirname(_locate(name)))
 
 
-def begin_copy(source: Source, target: str, count: int) -> BegunCopy | None:
-    """Return the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
-    return None if is_url(target) else local.begin_copy(source, local_path(target), count)
+def begin_copy(source: Source, target: str, count: int) -> AbstractContextManager[BegunCopy | None]:
+    """Return the context of the copy that a thread makes of the first `count` bytes for `replace`; None if this would not be faster."""
+    return nullcontext() if is_url(target) else local.begin_copy(source, local_path(target), count)
 
 
 def replace(
@@ -351,7 +384,7 @@ def replace(
 
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
     """Append to a local file: see `storage.append`."""
-    if not isinstance(source, local.LocalSource):
+    if not isinstance(source, LocalSource):
         raise RefusedError("an object cannot be appended to", file=source.name, hint="do not append")
     return local_append.append(source, pieces, verify)
 
@@ -359,7 +392,7 @@ def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], N
 def sweep(name: str) -> None:
     """Remove the files that killed commands left beside a local file. Stores do not list incomplete uploads."""
     if not is_url(name):
-        temporary.sweep(_locate(name))
+        local.sweep(*os.path.split(os.path.realpath(_locate(name))))
 
 
 def recover(name: str, ensure_footer: EnsureFooter, *, changes: bool) -> int | None:

@@ -1,4 +1,4 @@
-"""The interface for reading bytes from any place, and a planned file that is read as if it were already written.
+"""Bytes to read: the interface of all sources, local files, and a planned file that is read as if it were already written.
 
 `places.open_source` opens sources of two kinds, `LocalSource` and `ObjectSource`.
 """
@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +15,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import MissingError, UnreadableError
+from sbbf_tool.storage.system_calls import READ, close, read_all, reason_of
 from sbbf_tool.storage.threads import result_of, waiting
 
 if TYPE_CHECKING:
@@ -84,6 +87,72 @@ def ensure_within(source: Source, offset: int, length: int) -> None:
     """Raise UnreadableError if the range extends beyond the file."""
     if offset < 0 or length < 0 or offset + length > source.size:
         raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}", file=source.name)
+
+
+class LocalSource(Source):
+    """A file open for ranged reads; `name` is the user's name for it. Use as a context manager."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fsdecode(path)
+        self._fd = -1
+        try:
+            # Without O_NONBLOCK, opening a FIFO would wait for a writer that never comes.
+            self._fd = os.open(self.name, READ)
+            self._stat = os.fstat(self._fd)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise (MissingError if isinstance(error, FileNotFoundError) else UnreadableError)(reason_of(error), file=self.name) from error
+        if not stat.S_ISREG(self._stat.st_mode):
+            self.close()
+            if stat.S_ISDIR(self._stat.st_mode):
+                raise UnreadableError("it is a folder", file=self.name, hint="name one of its files")
+            raise UnreadableError("not a regular file", file=self.name)
+        self.size = self._stat.st_size
+
+    @property
+    def descriptor(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            close(self._fd)
+            self._fd = -1
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Read exactly `length` bytes from `offset`. Raises UnreadableError if the file is too short."""
+        ensure_within(self, offset, length)
+        try:
+            data = read_all(self._fd, length, offset)
+        except OSError as error:
+            raise UnreadableError(reason_of(error), file=self.name, place=f"byte {offset:,}") from error
+        if len(data) < length:
+            raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {offset + len(data):,}")
+        self.bytes_read += length
+        return data
+
+    def open_arrow(self) -> NativeFile:
+        """Open an independent pyarrow stream over the same open file, even if its path now names another."""
+        import pyarrow
+
+        link = f"/proc/self/fd/{self._fd}"
+        return pyarrow.OSFile(link if os.path.exists(link) else self.name)
+
+    def is_unchanged(self) -> bool:
+        """Return whether path and open file are unchanged: inode, size, modification time (mtime) and change time (ctime)."""
+        try:
+            now = (_identity(os.stat(self.name)), _identity(os.fstat(self._fd)))
+        except OSError:
+            return False
+        return now == (_identity(self._stat),) * 2
+
+    def is_file_of(self, status: os.stat_result) -> bool:
+        """Return whether a status is that of the open file and its content is unchanged, whatever its name is: a rename changes ctime."""
+        return os.path.samestat(status, os.fstat(self._fd)) and _identity(status)[2:4] == _identity(self._stat)[2:4]
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    # A writer can set mtime back, but not ctime.
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class Extent(Protocol):

@@ -37,7 +37,6 @@ NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 """Errors of file systems that cannot exchange two names, such as NFS and FAT."""
 _IS_MACOS = sys.platform == "darwin"
 _AT_FDCWD = -2 if _IS_MACOS else -100
-_FICLONE = 0x40049409
 _CLONE_NOOWNERCOPY = 2
 _EXCHANGE = 2
 """RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS."""
@@ -78,6 +77,23 @@ def sync(fd: int) -> None:
         else:
             return
     os.fsync(fd)
+
+
+def sync_folder(folder: str) -> None:
+    fd = os.open(folder or ".", READ)
+    try:
+        sync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        close(fd)
+
+
+def write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
+    view = memoryview(data).cast("B")
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def read_at(fd: int, length: int, offset: int) -> bytes:
@@ -129,13 +145,6 @@ def _find_function(name: str) -> Callable[..., int] | None:
     import ctypes  # takes milliseconds, which commands that read need not spend
 
     return getattr(ctypes.CDLL(None, use_errno=True), name, None)
-
-
-def share_blocks(source: int, target: int) -> bool:
-    """Let an open file have the content of another one, without a copy; return whether this system can. Raises OSError."""
-    if fcntl is not None:
-        fcntl.ioctl(target, _FICLONE, source)
-    return fcntl is not None
 
 
 def open_to_change(path: str, flags: int = 0) -> int:

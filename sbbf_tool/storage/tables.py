@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 _MAX_ANCESTORS = 32
 _DUCKLAKE_NAME = re.compile(r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet")
@@ -38,24 +40,22 @@ def ducklake_folder(path: str) -> str | None:
 def format_of(folder: str) -> str | None:
     """Return the format of the table whose root is this folder, or None."""
 
-    def has(name: str) -> bool:
-        return os.path.isdir(os.path.join(folder, name))
+    def names(inner: str) -> Iterator[str]:
+        with suppress(OSError), os.scandir(os.path.join(folder, inner)) as entries:
+            yield from (entry.name for entry in entries)
 
     # A link to a log that is not there, as on a disk that is not mounted, makes it no folder of plain files.
-    if os.path.lexists(os.path.join(folder, "_delta_log")):
+    return recognise(lambda inner: os.path.lexists(os.path.join(folder, inner)), names)
+
+
+def recognise(has: Callable[[str], bool], names: Callable[[str], Iterator[str]]) -> str | None:
+    """Return the format of a table, or None, by whether its root has folders, and by the names in them."""
+    if has("_delta_log"):
         return "Delta"
-    if os.path.lexists(os.path.join(folder, ".hoodie")):
+    if has(".hoodie"):
         return "Hudi"
-    if has("metadata") and _any_name(os.path.join(folder, "metadata"), (".metadata.json", ".metadata.json.gz", "version-hint.text")):
+    if any(name.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text")) for name in names("metadata")):
         return "Iceberg"
-    if has("snapshot") and has("manifest") and has("schema") and _any_name(os.path.join(folder, "schema"), None, "schema-"):
+    if any(name.startswith("schema-") for name in names("schema")) and has("snapshot") and has("manifest"):
         return "Paimon"
     return None
-
-
-def _any_name(folder: str, suffixes: tuple[str, ...] | None, prefix: str = "") -> bool:
-    try:
-        with os.scandir(folder) as entries:
-            return any(entry.name.startswith(prefix) and (suffixes is None or entry.name.endswith(suffixes)) for entry in entries)
-    except OSError:
-        return False

@@ -15,10 +15,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import RefusedError, WriteError
-from sbbf_tool.storage.attributes import carry_over
-from sbbf_tool.storage.local import ensure_renames, give_new_name
-from sbbf_tool.storage.system_calls import CAN_CHANGE, FORBIDDEN, HAS_USERS, NO_WAIT, READ, reason_of, sync, user_id
-from sbbf_tool.storage.temporary import USUAL, sync_folder, temporary_file, temporary_path, write_all
+from sbbf_tool.storage.local import USUAL, carry_over, give_new_name, temporary_file, temporary_path
+from sbbf_tool.storage.places import ensure_renames
+from sbbf_tool.storage.system_calls import CAN_CHANGE, FORBIDDEN, HAS_USERS, NO_WAIT, READ, reason_of, sync, sync_folder, user_id, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,12 +42,13 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
             with _write_on_windows(name, overwrite) as stream:
                 yield stream
             return
-        real = os.path.realpath(name)
+        real, old = os.path.realpath(name), None
         if not os.path.isdir(os.path.dirname(real)):
             raise RefusedError("its folder does not exist", file=name, hint="create it first")
         if os.path.isdir(real):
             raise RefusedError("it is a folder", file=name, hint=_HINT)
-        old = _status_of(name)
+        with suppress(FileNotFoundError):
+            old = os.stat(name)
         if old is not None and not overwrite:
             raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
         ensure_own_link(name)
@@ -136,14 +136,6 @@ def ensure_own_link(name: str) -> None:
         return
     if stat.S_ISLNK(status.st_mode) and status.st_uid not in (user_id(), 0):
         raise RefusedError(f"the path is a symbolic link of another user (uid {status.st_uid})", file=name, hint=_HINT)
-
-
-def _status_of(name: str) -> os.stat_result | None:
-    """Return the status of a path after following links, or None if nothing exists there. Raises OSError."""
-    try:
-        return os.stat(name)
-    except FileNotFoundError:
-        return None
 
 
 def _carry_over(old: str, fd: int) -> None:

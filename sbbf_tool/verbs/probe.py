@@ -269,7 +269,6 @@ def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> Pr
 
 def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequence[Hit]:
     """Return the values that a filter or a dictionary may hold, and those that only statistics can judge, if they do not exclude them."""
-    row_group_numbers = [each.row_group for each in answers]
     alone: dict[int, list[tuple[object, ...]]] = {}
     for place, (at, literal) in enumerate(question.verdicts):
         row_groups: dict[tuple[str, str | None], list[int]] = {}
@@ -278,15 +277,15 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
             if not verdict.is_absent:
                 row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
         alone[at] = [(literal.text, tuple(group), answer, reason, None, at) for (answer, reason), group in row_groups.items()]
-    bitmaps = [*(each.answers.values for each in answers), bitmap_of(at for at, hits in alone.items() if hits)]
+    bitmaps = [*((each.row_group, each.answers.values) for each in answers), (-1, bitmap_of(at for at, hits in alone.items() if hits))]
 
     def rows() -> Iterator[tuple[object, ...]]:
-        for at, places in iterate(bitmaps):
-            yield from alone.get(at) or ((question.text(at), tuple(row_group_numbers[place] for place in places), MAYBE, None, None, at),)
+        for at, row_groups in iterate(bitmaps):
+            yield from alone.get(at) or ((question.text(at), row_groups, MAYBE, None, None, at),)
 
     if len(question) <= MANY_VALUES:
         return tuple(starmap(Hit, rows()))
-    count = count_bits(unite(bitmaps))
+    count = count_bits(unite(bitmap for _, bitmap in bitmaps))
     return LongSequence(Hit, rows, count) if count > MANY_VALUES else LongSequence.of(Hit, rows())
 
 

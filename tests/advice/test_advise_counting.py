@@ -10,7 +10,7 @@ from sbbf_tool.advice.overlap import measure_overlap
 from sbbf_tool.file import distinct
 from sbbf_tool.file.distinct import STANDARD_ERROR, Sketch
 from sbbf_tool.parquet.statistics import Bounds
-from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage.source import LocalSource
 from support.advised import advice, write
 from support.tables import each
 

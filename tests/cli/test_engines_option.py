@@ -54,6 +54,12 @@ def test_the_advice_of_add_filter_is_for_them_too(capfd):
     assert "Would add at most 3 filters" in output_of(capfd, "add-filter", "a.parquet", "--advise", "--engines", "duckdb", "--dry-run")
 
 
+def test_a_dry_run_says_what_only_the_values_show(capfd):
+    note = "note: filters of this size may be refused"
+    for words, is_limited in (((), False), (("--max-bytes", "64"), True), (("--ndv", "5"), True)):
+        assert (note in output_of(capfd, "add-filter", "a.parquet", "-c", "id", "--dry-run", *words)) == is_limited
+
+
 def test_a_quiet_change_still_warns_of_lost_rows(capfd):
     text = "column half: DuckDB loses rows"
     assert text in output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet")

@@ -19,7 +19,8 @@ import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.running.discover import discover
-from sbbf_tool.storage import local
+from sbbf_tool.storage import places
+from sbbf_tool.storage.source import LocalSource
 from support.lakes import small_files
 from support.tables import each
 
@@ -38,13 +39,13 @@ def open_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that this process has opened."""
     names: list[str] = []
 
-    class CountingSource(local.LocalSource):
+    class CountingSource(LocalSource):
         def __init__(self, path: str | os.PathLike[str]) -> None:
             if "/part-" in os.fsdecode(path):
                 names.append(Path(os.fsdecode(path)).name)
             super().__init__(path)
 
-    monkeypatch.setattr(local, "LocalSource", CountingSource)
+    monkeypatch.setattr(places, "LocalSource", CountingSource)
     return names
 
 

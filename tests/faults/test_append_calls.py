@@ -19,7 +19,7 @@ from faults.failing_system import BEFORE, Killer
 from faults.write_paths import FILE, Before, contents
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage.journal import journal_of
+from sbbf_tool.storage.append import journal_of
 
 WRITING = ("write", "fsync", "ftruncate", "rename", "unlink", "flock", "fchown")
 """Calls that are ours wherever they are: the temporary file of a journal has a random name."""

@@ -13,11 +13,11 @@ from objects import azure_server, google_server
 from objects.large_files import large, small
 from sbbf_tool.cli import run
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError
-from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.objects.arrow import ArrowStore
 from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.store import OtherVersionError
 from sbbf_tool.storage.places import open_source, parquet_files
+from sbbf_tool.storage.source import LocalSource
 from support.buckets import forget_clients
 from support.swift_server import free_ports
 from support.tables import each

@@ -217,6 +217,13 @@ def test_an_answer_without_end(handler, scheme, answer, arguments, capfd):
     assert handler.sent < MOST_BYTES
 
 
+@each("scheme, body", [("az", b"<EnumerationResults><Blobs><Blob><Name>folder/a"), ("gs", b'{"items": [{"name"')])
+def test_a_listing_that_is_cut_off(handler, scheme, body, capfd, monkeypatch):
+    monkeypatch.setattr(handler, "do_GET", _Handler.respond)
+    monkeypatch.setattr(handler, "answer", always(200, body), raising=False)
+    assert "the answer is cut off" in one_line(["inspect"], f"{scheme}://bucket/folder/", capfd)
+
+
 @each("scheme", SCHEMES)
 def test_a_head_without_a_length(handler, scheme, capfd):
     handler.status, handler.headers_sent, handler.states_length = 416, {"Content-Length": "0"}, False

@@ -29,7 +29,7 @@ from sbbf_tool.running.discover import discover
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.work import Work
-from sbbf_tool.storage.temporary import sweep
+from sbbf_tool.storage.local import sweep
 from sbbf_tool.verbs.add_filter import AddFilter, AddReport
 from support.lakes import assert_has_filters, digests, small_files
 from support.tables import each
@@ -330,12 +330,12 @@ def test_what_is_left_behind_is_looked_for_between_the_rows_of_a_run(tmp_path):
         next(rows)
     leftover = lake / ".part-00000.parquet.0123456789ab.sbbf-tmp"
     leftover.touch()
-    sweep(str(lake / "part-00000.parquet"))
+    sweep(str(lake), "part-00000.parquet")
     assert not leftover.exists()
     for rows in runs:
         list(rows)
     leftover.touch()
-    sweep(str(lake / "part-00000.parquet"))
+    sweep(str(lake), "part-00000.parquet")
     assert not leftover.exists()
 
 

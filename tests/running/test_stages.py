@@ -17,8 +17,8 @@ from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.discover import OPENING_COST, pack, path_of
 from sbbf_tool.running.work import Work
-from sbbf_tool.storage.local import LocalSource, sole_writer
-from sbbf_tool.storage.source import blocks_of
+from sbbf_tool.storage.local import sole_writer
+from sbbf_tool.storage.source import LocalSource, blocks_of
 from sbbf_tool.verbs.add_filter import AddFilter, add_filters
 from sbbf_tool.verbs.advise import Advise
 from sbbf_tool.verbs.apply import Apply

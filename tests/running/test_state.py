@@ -25,7 +25,7 @@ from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.state import State, StateRow
 from sbbf_tool.running.work import Work
-from sbbf_tool.storage import local
+from sbbf_tool.storage.source import LocalSource
 from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.verify import Verify
 from support.lakes import small_files
@@ -183,7 +183,7 @@ def test_a_second_run_over_100_000_files_makes_one_listing_and_opens_none(tmp_pa
     scandir = os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: folders.append(path) or scandir(path))
     state = State("s.sqlite")
-    monkeypatch.setattr(local.LocalSource, "__init__", lambda self, path: pytest.fail(f"{path} is opened"))
+    monkeypatch.setattr(LocalSource, "__init__", lambda self, path: pytest.fail(f"{path} is opened"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     second_run = IncrementalRunner(LocalRunner(1), state).run(Selection("lake"), work)

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sbbf_tool.storage.local import LocalSource, replace
+from sbbf_tool.storage.local import replace
+from sbbf_tool.storage.source import LocalSource
 
 OLD = bytes(range(256)) * 1600
 NEW = OLD + b"new bytes"

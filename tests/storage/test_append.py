@@ -11,8 +11,8 @@ import pytest
 from sbbf_tool import RefusedError, UnreadableError, WriteError
 from sbbf_tool.storage import append as append_module
 from sbbf_tool.storage.append import append, recover
-from sbbf_tool.storage.local import LocalSource
-from sbbf_tool.storage.temporary import write_all
+from sbbf_tool.storage.source import LocalSource
+from sbbf_tool.storage.system_calls import write_all
 from support.tables import each
 
 OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"

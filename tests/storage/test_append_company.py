@@ -18,16 +18,15 @@ import pytest
 from sbbf_tool import RefusedError, add_filters
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.storage import append as append_module
-from sbbf_tool.storage import journal, system_calls, temporary
-from sbbf_tool.storage.append import append, recover
-from sbbf_tool.storage.journal import journal_of
-from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage import local, system_calls
+from sbbf_tool.storage.append import append, journal_of, recover
+from sbbf_tool.storage.source import LocalSource
 from support.tables import each
 
 OLD = bytes(range(256)) * 40 + b"PAR1"
 PIECES = [b"a filter's header, ", bytearray(b"its bitset, " * 100), memoryview(b"and a footer, PAR1")]
 NEW = OLD + b"".join(PIECES)
-LINES_OF = {module.__file__ for module in (append_module, journal, system_calls, temporary)}
+LINES_OF = {module.__file__ for module in (append_module, local, system_calls)}
 
 
 class OtherWriter(NamedTuple):

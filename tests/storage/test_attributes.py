@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.storage.local import LocalSource, replace
-from sbbf_tool.storage.source import PlannedSource
+from sbbf_tool.storage.local import replace
+from sbbf_tool.storage.source import LocalSource, PlannedSource
 from support.places import as_user, needs_root, open_folder
 from support.tables import each
 

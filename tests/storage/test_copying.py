@@ -13,9 +13,10 @@ import pytest
 
 from sbbf_tool import RefusedError, SbbfError, add_filters
 from sbbf_tool.editing import edit
-from sbbf_tool.storage import copying, system_calls, temporary
+from sbbf_tool.storage import copying, system_calls
 from sbbf_tool.storage.copying import BegunCopy
-from sbbf_tool.storage.local import LocalSource, begin_copy, replace
+from sbbf_tool.storage.local import TEMPORARY_SUFFIX, begin_copy, replace
+from sbbf_tool.storage.source import LocalSource
 from support.samples import write_events
 from support.tables import each
 
@@ -56,11 +57,9 @@ def threads() -> list[str]:
 
 
 def replace_with(path: Path, count: int, keep: int, target: Path | None = None) -> None:
-    with LocalSource(path) as source:
-        begun = begin_copy(source, str(target or path), count)
+    with LocalSource(path) as source, begin_copy(source, str(target or path), count) as begun:
         assert begun is not None
-        with begun:
-            replace(source, str(target or path), keep, [b"new bytes"], lambda new: None, begun)
+        replace(source, str(target or path), keep, [b"new bytes"], lambda new: None, begun)
 
 
 @each("keep", [100_500, 150_000, len(OLD)])
@@ -237,5 +236,5 @@ def test_the_temporary_file_is_a_clone_cut_to_its_length(path: Path, monkeypatch
         replace(source, str(path), keep, [b"new"], lambda file: None)
     assert path.read_bytes() == OLD[:keep] + b"new"
     assert path.stat().st_mode & 0o777 == mode
-    assert [name.endswith(temporary.TEMPORARY_SUFFIX) for name in clones.names] == [True]
+    assert [name.endswith(TEMPORARY_SUFFIX) for name in clones.names] == [True]
     assert os.listdir(path.parent) == ["a.parquet"]

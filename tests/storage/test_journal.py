@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import RefusedError, UnreadableError
-from sbbf_tool.storage.append import recover
-from sbbf_tool.storage.journal import Journal, build_journal, parse_journal
+from sbbf_tool.storage.append import Journal, build_journal, parse_journal, recover
 from support.journals import STRANGER, entry_of, place
 from support.places import needs_root
 

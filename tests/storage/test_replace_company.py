@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, WriteError
-from sbbf_tool.storage import local, system_calls, temporary
-from sbbf_tool.storage.local import LocalSource, replace
-from sbbf_tool.storage.temporary import sweep
+from sbbf_tool.storage import local, system_calls
+from sbbf_tool.storage.local import replace, sweep
+from sbbf_tool.storage.source import LocalSource
 from storage.replacing import NEW, OLD, accept, append, failing, names
 from support.places import open_folder, small_disk, without_privileges
 from support.tables import each
@@ -115,7 +115,7 @@ def test_of_two_files_that_came_after_the_last_check_the_later_has_the_name_and_
     (kept,) = (name for name in names(path.parent) if name != path.name)
     assert path.with_name(kept).read_bytes() == b"first"
     assert kept in caught.value.message
-    sweep(str(path))
+    sweep(*os.path.split(path))
     assert path.with_name(kept).exists()
 
 
@@ -209,12 +209,12 @@ def test_a_file_that_may_not_be_read_is_unreadable():
 
 
 def test_what_dead_processes_left_is_swept_and_nothing_else(path):
-    dead = f".a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}"
+    dead = f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"
     foreign_files = [
-        f".a.parquet.notes{temporary.TEMPORARY_SUFFIX}",
-        f".a.parquet.b.0123456789ab{temporary.TEMPORARY_SUFFIX}",
-        f".b.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}",
-        f"a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}",
+        f".a.parquet.notes{local.TEMPORARY_SUFFIX}",
+        f".a.parquet.b.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f".b.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
+        f"a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}",
         ".a.parquet.0123456789ab",
         "a.parquet.sbbf-tmp",
     ]
@@ -228,7 +228,7 @@ def test_what_a_living_process_writes_is_not_swept(path):
     results = []
 
     def sweep_meanwhile(draft: LocalSource) -> None:
-        sweep(str(path))
+        sweep(*os.path.split(path))
         results.append(os.path.exists(draft.name))
 
     append(path, verify=sweep_meanwhile)
@@ -241,7 +241,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(p
 
     def sweep_first(fd: int, how: int) -> None:
         name = os.readlink(f"/proc/self/fd/{fd}")
-        if name.endswith(temporary.TEMPORARY_SUFFIX) and not swept:
+        if name.endswith(local.TEMPORARY_SUFFIX) and not swept:
             swept.append(name)
             os.unlink(name)
         lock(fd, how)
@@ -256,7 +256,7 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(p
 @pytest.mark.timeout(10)
 @each("kind", ["link", "dangling link", "loop", "fifo", "folder"])
 def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch, kind):
-    planted, victim = path.with_name(f".a.parquet.0123456789ab{temporary.TEMPORARY_SUFFIX}"), path.with_name("victim")
+    planted, victim = path.with_name(f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"), path.with_name("victim")
     if kind == "fifo":
         os.mkfifo(planted)
     elif kind == "folder":

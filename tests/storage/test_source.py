@@ -12,8 +12,8 @@ import pytest
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.globs import matches_any
-from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.places import parquet_files
+from sbbf_tool.storage.source import LocalSource
 from support.tables import each
 
 

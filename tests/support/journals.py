@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sbbf_tool.storage.journal import journal_of
+from sbbf_tool.storage.append import journal_of
 
 STRANGER = 54321
 """A user who is neither root, nor the user who runs the tests, nor the owner of any file."""

@@ -10,7 +10,7 @@ import pytest
 
 from sbbf_tool import add_filters, inspect, remove_filters
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
-from sbbf_tool.storage.local import LocalSource
+from sbbf_tool.storage.source import LocalSource
 from support.corpus_edits import edit_footer
 from support.samples import events, filter_at, footer_start, places
 from support.tables import each

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import click
@@ -96,8 +97,6 @@ class View(Generic[Report]):
     """Whether the command was given one file, whose report is then the whole output."""
     has_rows_of_files = False
     """Whether formats of rows get one row per file, as for commands that change files, instead of the rows of each report."""
-    most_files: int | None = None
-    """The number of files about which a page has lines; None for all."""
 
     def __init__(self) -> None:
         self.total: Counter[str] = Counter(dict.fromkeys(self.sums, 0))
@@ -195,54 +194,37 @@ def _output(name: str, view: View[Any], target: OutputTarget) -> Output:
 
 def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options that pass `outputs` to a command: `--format` and `--report`."""
+    formats = f"Format of the output, or of --report: {', '.join(choices[:-1])} or {choices[-1]}.  [default: table]"
+    suffixes = f"Also save the results in this file: {_suffixes(choices, ' ')}."
+    options = (
+        click.option("--format", "form", type=click.Choice(choices), metavar="FORMAT", help=formats),
+        click.option("--report", "report_path", metavar="FILE", help=suffixes),
+    )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        from functools import wraps
-
         @wraps(function)
         def command(*args: Any, form: str | None, report_path: str | None, **options: Any) -> Any:
             outputs = choose_outputs(form, report_path, choices)
-            _ensure_no_input(outputs.report)
+            if outputs.report is not None:
+                _ensure_no_input(outputs.report)
             return function(*args, outputs=outputs, **options)
 
-        return add_options(command, _options(choices))
+        return add_options(command, options)
 
     return decorate
 
 
-def _ensure_no_input(report: str | None) -> None:
+def _ensure_no_input(report: str) -> None:
     """Raise UsageError if a report would replace another file that the command line names, such as a list of values, or be data."""
-    if report is None:
-        return
     from sbbf_tool.storage.listing import ensure_unlisted
 
-    is_new = not os.path.lexists(report)
-    for name, value in click.get_current_context().params.items():
-        paths = [
-            path.removeprefix("@")
-            for path in (value if isinstance(value, tuple) else (value,))
-            if isinstance(path, str) and name != "report_path"
-        ]
-        if is_new:
-            ensure_unlisted(report, paths, "report")
-        for path in paths:
-            if os.path.isfile(path) and os.path.isfile(report) and os.path.samefile(path, report):
-                raise UsageError("the report would replace a file that the command line names too", file=report, hint="name another")
-
-
-def _options(choices: tuple[str, ...]) -> tuple[Callable[[Any], Any], ...]:
-    suffixes = " ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices)
-    formats = f"{', '.join(choices[:-1])} or {choices[-1]}"
-    return (
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(choices),
-            metavar="FORMAT",
-            help=f"Format of the output, or of --report: {formats}.  [default: table]",
-        ),
-        click.option("--report", "report_path", metavar="FILE", help=f"Also save the results in this file: {suffixes}."),
-    )
+    values = [value for name, value in click.get_current_context().params.items() if name != "report_path"]
+    words = [word for value in values for word in (value if isinstance(value, tuple) else (value,)) if isinstance(word, str)]
+    paths = [word.removeprefix("@") for word in words]
+    if not os.path.lexists(report):
+        ensure_unlisted(report, paths, "report")
+    if os.path.isfile(report) and any(os.path.isfile(path) and os.path.samefile(path, report) for path in paths):
+        raise UsageError("the report would replace a file that the command line names too", file=report, hint="name another")
 
 
 def choose_outputs(form: str | None, report: str | None, choices: tuple[str, ...] = FORMATS) -> Outputs:
@@ -252,6 +234,10 @@ def choose_outputs(form: str | None, report: str | None, choices: tuple[str, ...
     suffix = os.path.splitext(report)[1].lower()
     chosen = form or _SUFFIXES.get(suffix)
     if chosen not in choices:
-        suffixes = ", ".join(suffix for suffix, name in _SUFFIXES.items() if name in choices)
+        suffixes = _suffixes(choices, ", ")
         raise UsageError(f"the name of a report must end with one of {suffixes}, unless --format states its format", file=report)
     return Outputs(TABLE, report, chosen)
+
+
+def _suffixes(choices: tuple[str, ...], separator: str) -> str:
+    return separator.join(suffix for suffix, name in _SUFFIXES.items() if name in choices)

@@ -12,6 +12,7 @@ from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput
 from sbbf_tool.cli.output import complain, encodable_json
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.cli.render import LongList
+from sbbf_tool.cli.terminal import MOST_FILES, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count
 
@@ -27,8 +28,8 @@ class PageOutput:
         self._view = view
         to_screen = isinstance(target, StandardOutput)
         self._page = page = MarkdownPage(target.write) if name == "markdown" else Page(None if to_screen else target.write)
-        most = view.most_files if view.most_files is None or not view.has_rows_of_files else _MOST_CHANGED
-        self._most_files = None if view.lists_answers and not page.is_terminal else most
+        is_whole = terminal().shows_all or (view.lists_answers and not page.is_terminal)
+        self._most_files = None if is_whole else _MOST_CHANGED if view.has_rows_of_files else MOST_FILES
         self._files = self._more_files = 0
 
     def add(self, item: Item) -> None:
@@ -37,15 +38,13 @@ class PageOutput:
         if self._view.is_single:
             self._view.show(self._page, item.shown)
             return
-        page = self._page if self._has_room() else Page(len)  # which only counts its lines
+        has_room = self._most_files is None or (self._files < self._most_files and self._page.lines < 2 * self._most_files)
+        page = self._page if has_room else Page(len)  # which only counts its lines
         lines = page.lines
         self._view.show_line(page, item.shown)
         if page.lines > lines:
             self._files += 1
             self._more_files += page is not self._page
-
-    def _has_room(self) -> bool:
-        return self._most_files is None or (self._files < self._most_files and self._page.lines < 2 * self._most_files)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         if self._more_files:

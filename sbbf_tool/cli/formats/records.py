@@ -22,19 +22,14 @@ if TYPE_CHECKING:
 _BATCH, _ROWS_PER_BATCH = 1000, 1 << 16
 
 
-def _report_of(row: type) -> type[Tabular]:
-    """Return the class of the reports in rows of files, or of a report itself."""
-    (report,) = get_args(row) or (row,)
-    return cast(type[Tabular], report)
-
-
 class Records:
     """Rows in batches: of each report or, for commands that change files, one row per file."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
         self._row = view.row
         self._is_of_files = view.has_rows_of_files
-        schema = schema_of(view.row) if view.has_rows_of_files else _report_of(view.row).arrow_schema()
+        (report,) = get_args(view.row) or (view.row,)
+        schema = schema_of(view.row) if view.has_rows_of_files else cast(type[Tabular], report).arrow_schema()
         self._writer = _Text(target, schema) if name == "csv" else _Binary(target, schema)
         self._waiting: list[Item] = []
 

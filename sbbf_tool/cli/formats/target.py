@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
 import click
 
@@ -17,18 +17,6 @@ from sbbf_tool.errors import RefusedError, UsageError
 MARK = b"sbbf.report"
 """A key in the metadata of Parquet files that are reports, so that a report never replaces a file of data."""
 _FOOTER_BYTES = 1 << 16
-
-
-class OutputTarget(Protocol):
-    encoding: str
-    """Encoding of text; characters that it lacks are escaped by formats that can."""
-    is_terminal: bool
-
-    def write(self, text: str) -> object:
-        """Write text, which ends with a line end."""
-
-    def binary(self) -> BinaryIO:
-        """Return the stream for bytes. Raises UsageError for a terminal."""
 
 
 class StandardOutput:
@@ -42,6 +30,7 @@ class StandardOutput:
         click.echo(text, nl=False, color=True)
 
     def binary(self) -> BinaryIO:
+        """Return the stream for bytes. Raises UsageError for a terminal."""
         if is_terminal(sys.stdout):
             raise UsageError("a terminal cannot show this format: redirect the output, or save it with --report FILE")
         sys.stdout.flush()
@@ -59,6 +48,10 @@ class _File:
 
     def binary(self) -> BinaryIO:
         return self._stream
+
+
+OutputTarget = StandardOutput | _File
+"""`encoding` is that of the text; formats that can escape the characters that it lacks."""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from sbbf_tool.cli.files import Files
 from sbbf_tool.cli.options import PureSetting
-from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.render import value as render_value
@@ -85,7 +85,6 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
     if len(set(rows.values())) > 1:
         counts = ", ".join(f"{name} {number:,}" for name, number in rows.items())
         complain(f"sbbf: warning: even without filters, the engines return different numbers of rows: {counts}", kind="warning")
-    stop_if_unread()
     return report.exit_code
 
 

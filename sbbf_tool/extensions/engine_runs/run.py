@@ -47,8 +47,8 @@ from sbbf_tool.query_engines.verdicts import find_engine
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import find_table
 from sbbf_tool.storage.inputs import FileIn
-from sbbf_tool.storage.local import LocalSource
 from sbbf_tool.storage.places import TableFinder, is_url, parquet_inputs
+from sbbf_tool.storage.source import LocalSource
 
 if TYPE_CHECKING:
     from sbbf_tool.running.table import Table

@@ -10,7 +10,7 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.options import OVERWRITE, allow_option, engines_option
-from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
+from sbbf_tool.cli.output import complain, limit_complaints
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.cli.values import read_queries
@@ -65,7 +65,7 @@ def command(
     if os.path.isfile(output) and OVERWRITE not in allow:
         raise RefusedError("the target exists", file=output, hint="name another, or remove it first")
     names = tuple(files.names)
-    with limit_complaints(files.most_files):
+    with limit_complaints():
         report = write_page(
             files.rows,
             names,
@@ -85,7 +85,6 @@ def command(
             complain(f"sbbf: {unreadable.file}: {unreadable.reason}")
         if more := report.unreadable_files - len(report.unreadable):
             complain(f"sbbf: {format_count(more, 'more file')} could not be read")
-    stop_if_unread()
     return report.exit_code
 
 

@@ -27,8 +27,8 @@ from sbbf_tool.file.table_file import run_of_copy
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
+from sbbf_tool.storage.local import TEMPORARY_SUFFIX, sweep
 from sbbf_tool.storage.system_calls import reason_of
-from sbbf_tool.storage.temporary import TEMPORARY_SUFFIX, sweep_folder
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.lake_table import LakeTable
@@ -126,7 +126,7 @@ def find_unreferenced(table: LakeTable, older_than: float) -> tuple[list[Abandon
     if places.is_url(table.location):
         # The time of each object is a request of its own, and most copies are in the table.
         unmarked -= table.referenced(unmarked)
-    times = {path: places.modified(path) for path in unmarked}
+    times = {path: status[1] for path in unmarked if (status := places.size_and_time(path)) is not None}
     now = time.time()
     candidates = []
     for path, run in copies.items():
@@ -155,7 +155,7 @@ def delete_abandoned(table: LakeTable, copies: Iterable[AbandonedCopy], older_th
     if not places.is_url(table.location):
         for folder, _, names in os.walk(table.location):
             if any(name.endswith(TEMPORARY_SUFFIX) for name in names):
-                sweep_folder(folder)
+                sweep(folder)
 
 
 def delete_copy(path: str) -> None:

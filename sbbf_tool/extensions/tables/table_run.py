@@ -136,8 +136,8 @@ class TableRun:
         report: Any = row.report
         if row.status not in (OK, REFUSED) or report is None or report.output == report.file:
             return
-        modified = (None if places.is_url(report.output) else places.modified(report.output)) or time.time()
-        self._pending.append(Replacement(row.path, report.output, report.new_bytes, int(modified * 1000)))
+        status = (None if places.is_url(report.output) else places.size_and_time(report.output)) or (0, None)
+        self._pending.append(Replacement(row.path, report.output, report.new_bytes, int(1000 * (status[1] or time.time()))))
         self._bytes_by_path[row.path] = report.old_bytes
         self._only_removes &= report.only_removes
 
@@ -172,8 +172,8 @@ class TableRun:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
-            sizes = list(pool.map(places.size, (copy.new_path for copy in self._pending)))
-        missing = [copy for copy, size in zip(self._pending, sizes, strict=True) if size != copy.new_bytes]
+            present = list(pool.map(places.size_and_time, (copy.new_path for copy in self._pending)))
+        missing = [copy for copy, status in zip(self._pending, present, strict=True) if status is None or status[0] != copy.new_bytes]
         self.files_without_copy += [copy.old_path for copy in missing]
         self.vanished += [copy.old_path for copy in missing]
         for copy in missing:

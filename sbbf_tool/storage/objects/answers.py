@@ -1,19 +1,40 @@
-"""What holds for the libraries of all services: answers that they would read as a whole have a limit, and they log nothing."""
+"""What holds for the libraries of all services: answers that they would read as a whole have a limit, and calls of sbbf log nothing."""
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from io import BytesIO
+from types import FrameType
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage.objects.retries import IN_FLIGHT
 
-# The log that the caller configures gets none of their messages, which contain signatures, and URLs with their secrets.
-for _name in ("azure", "botocore", "google", "msal", "urllib3"):
-    logging.getLogger(_name).addHandler(logging.NullHandler())
-    logging.getLogger(_name).propagate = False
+
+class _OthersOnly(logging.NullHandler):
+    """A handler that gives the root logger the messages that no call of this package causes.
+
+    Messages of the libraries contain signatures, and URLs with their secrets. An application that uses them itself keeps its own log.
+    """
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).startswith(__name__.rpartition(".")[0]):
+                return False
+            frame = frame.f_back
+        for handler in logging.getLogger().handlers:
+            if record.levelno >= handler.level:
+                handler.handle(record)
+        return True
+
+
+for _logger in map(logging.getLogger, ("azure", "botocore", "google", "msal", "urllib3")):
+    if _logger.propagate:
+        _logger.addHandler(_OthersOnly())
+        _logger.propagate = False
 
 MOST_ANSWER_BYTES = 16 << 20
 """Length of the longest answer that states no object: a list of the 50,000 blocks of an object takes at most 10 MB."""

@@ -15,8 +15,6 @@ blocks; beyond, the service copies them (Put Block From URL), or, if it refuses,
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,22 +32,148 @@ from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     WHOLE_BYTES,
     Part,
-    call_to_write,
+    Upload,
     md5_of,
-    old_object,
     write_once,
     write_parts,
 )
-from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
-from sbbf_tool.storage.source import Piece, PlannedSource, Source
+from sbbf_tool.storage.objects.store import OtherVersionError
+
+
+class _BlobUpload(Upload):
+    store: AzureWriter
+    blob: BlobClient
+
+    def write(self) -> None:
+        self.blob = self.store.container.blob(self.target.key)
+        attributes = self._attributes()
+        condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing}
+        if self.in_place:
+            assert self.old is not None
+            condition = _if_match(self.old)
+        if self.planned_source.size <= WHOLE_BYTES:
+            self._put(attributes | condition)
+        else:
+            self._put_blocks(attributes, condition)
+
+    def _put(self, options: dict[str, Any]) -> None:
+        data = self.read_all()
+
+        def is_stored() -> bool:
+            now = self.store.send(self.blob.get_blob_properties)
+            return (bytes(now.content_settings.content_md5 or b""), now.size) == (b64decode(md5_of(data)), len(data))
+
+        upload = self.blob.upload_blob
+        write_once(lambda: self.send(lambda: upload(data, overwrite=True, validate_content=True, **options)), is_stored, self.in_place)
+
+    def _put_blocks(self, attributes: dict[str, Any], condition: dict[str, Any]) -> None:
+        blocks = self._committed_blocks() if self.in_place else []
+        plan = plan_blocks([size for _, size in blocks], self.planned_source.keep, self.planned_source.size, self._can_copy)
+        old_ids = [block_id for block_id, _ in blocks]
+        ids = new_ids(old_ids, len(plan.parts))
+        scope = {name: value for name, value in attributes.items() if name == "encryption_scope"}
+        write_parts(lambda numbered: self._put_block(*numbered, scope), list(zip(ids, plan.parts, strict=True)))
+        kept_ids, names = old_ids[: plan.num_old], [encode_id(block_id) for block_id in ids]
+        body = build_block_list(kept_ids, names)
+
+        def set_body(request: Any) -> None:
+            request.http_request.set_bytes_body(body)
+
+        def commit() -> None:
+            # The library asks for the latest block of each id, whatever the state in its list is: it would take a block that another client
+            # has begun to upload in place of an old one. And it takes no id that is not text. So the list is a body by hand; the one that
+            # it replaces names a block that does not exist.
+            self.blob.commit_block_list([BlobBlock("replaced")], raw_request_hook=set_body, **attributes, **condition)
+
+        def is_stored() -> bool:
+            # The new ids are random, so no other client has committed these.
+            return [block_id for block_id, _ in self._list_blocks()] == [*kept_ids, *names]
+
+        write_once(lambda: self.send(commit), is_stored, self.in_place)
+
+    def _put_block(self, block_id: str, part: Part, scope: dict[str, Any]) -> None:
+        size = part.end - part.start
+        if part.is_copy:
+            assert self.old is not None
+            source = _writer_of(self.old).container.copy_source(self.old.location.key)
+            # The library has no argument for this condition.
+            headers = {"x-ms-source-if-match": self.old.version.tag or "*"}
+            try:
+                self.send(
+                    lambda: self.blob.stage_block_from_url(
+                        block_id, **source, source_offset=part.start, source_length=size, headers=headers, **scope
+                    )
+                )
+                return
+            except OtherVersionError:
+                raise
+            except SbbfError as error:
+                # A firewall may close the account to its own service.
+                warning = f"the service did not copy old bytes itself, so they were uploaded ({error.message})"
+                if warning not in self.warnings:
+                    self.warnings.append(warning)
+        data = self.planned_source.read(part.start, size)
+        self.send(lambda: self.blob.stage_block(block_id, data, validate_content=True, **scope))
+
+    def _committed_blocks(self) -> list[tuple[str, int]]:
+        """Return ids and sizes of the blocks of the old version; none if it was written as a whole.
+
+        If they are those of another version, the request that completes the blob fails.
+        """
+        assert self.old is not None
+        blocks = self._list_blocks()
+        return blocks if sum(size for _, size in blocks) == self.old.size else []
+
+    def _list_blocks(self) -> list[tuple[str, int]]:
+        blocks: list[tuple[str, int]] = []
+
+        def keep(_: Any, answer: Any, __: Any) -> Any:
+            blocks[:] = [(block.name, block.size) for block in answer.committed_blocks or ()]
+            return answer
+
+        self.store.send(lambda: self.blob.get_block_list("committed", cls=keep))
+        return blocks
+
+    @property
+    def _can_copy(self) -> bool:
+        if self.old is None or self.old.version.tag is None:
+            return False
+        return _writer_of(self.old).container.account == self.store.container.account
+
+    def _attributes(self) -> dict[str, Any]:
+        """Return the arguments that give the new blob the attributes of the old one; add warnings about those that are lost."""
+        if self.old is None:
+            return {"content_settings": ContentSettings(content_type=PARQUET_TYPE)}
+        writer, headers = _writer_of(self.old), dict[str, str]()
+        blob = writer.container.blob(self.old.location.key)
+        options = _if_match(self.old) if self.old.version.tag else {}
+        options["raw_response_hook"] = lambda answer: headers.update(answer.http_response.headers)
+        try:
+            properties = writer.send(lambda: blob.get_blob_properties(**options))
+        except MissingError:
+            raise OtherVersionError from None
+        if self.in_place:
+            _ensure_replaceable(properties)
+        properties.content_settings.content_md5 = None  # of the old bytes
+        carried: dict[str, Any] = {"content_settings": properties.content_settings, "metadata": properties.metadata}
+        if properties.blob_tier and not properties.blob_tier_inferred:
+            carried["standard_blob_tier"] = StandardBlobTier(properties.blob_tier)
+        if properties.encryption_scope:
+            carried["encryption_scope"] = properties.encryption_scope
+        if any(name.lower() == "x-ms-expiry-time" for name in headers):
+            self.warnings.append("the time at which the old object would expire was not kept")
+        # The number is stated even to those who may not read the tags.
+        if properties.tag_count:
+            carried["tags"] = self.read_tags(lambda: writer.send(blob.get_blob_tags), "sbbf to read and write blob tags")
+        return carried
 
 
 class AzureWriter(CloudWriter):
     """The writing half of a container. Raises RefusedError for Microsoft Fabric, and DeniedError."""
 
+    upload = _BlobUpload
     errors = (wrong.AzureError,)
     hint = AZURE_HINT
     connection_errors = (wrong.ServiceRequestError, wrong.ServiceResponseError, urllib3.exceptions.HTTPError)
@@ -79,162 +203,6 @@ class AzureWriter(CloudWriter):
 
     def ensure_replaceable(self, key: str) -> None:
         _ensure_replaceable(self.send(self.container.blob(key).get_blob_properties))
-
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        old = old_object(source, "azure")
-        in_place = old is not None and old.location == target
-        with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _BlobUpload(self, self.container.blob(target.key), old, in_place, planned_source)
-            call_to_write(upload.write)
-        return upload.warnings
-
-
-@dataclass
-class _BlobUpload:
-    """The upload of one blob."""
-
-    writer: AzureWriter
-    blob: BlobClient
-    old: ObjectSource | None
-    in_place: bool
-    planned_source: PlannedSource
-    warnings: list[str] = field(default_factory=list)
-
-    def write(self) -> None:
-        attributes = self._attributes()
-        condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing}
-        if self.in_place:
-            assert self.old is not None
-            condition = _if_match(self.old)
-        if self.planned_source.size <= WHOLE_BYTES:
-            self._put(attributes | condition)
-        else:
-            self._put_blocks(attributes, condition)
-
-    def _put(self, options: dict[str, Any]) -> None:
-        data = self.planned_source.read(0, self.planned_source.size)
-
-        def is_stored() -> bool:
-            now = self.writer.send(self.blob.get_blob_properties)
-            return (bytes(now.content_settings.content_md5 or b""), now.size) == (b64decode(md5_of(data)), len(data))
-
-        upload = self.blob.upload_blob
-        write_once(lambda: self._send(lambda: upload(data, overwrite=True, validate_content=True, **options)), is_stored, self.in_place)
-
-    def _put_blocks(self, attributes: dict[str, Any], condition: dict[str, Any]) -> None:
-        blocks = self._committed_blocks() if self.in_place else []
-        plan = plan_blocks([size for _, size in blocks], self.planned_source.keep, self.planned_source.size, self._can_copy)
-        old_ids = [block_id for block_id, _ in blocks]
-        ids = new_ids(old_ids, len(plan.parts))
-        scope = {name: value for name, value in attributes.items() if name == "encryption_scope"}
-        write_parts(lambda numbered: self._put_block(*numbered, scope), list(zip(ids, plan.parts, strict=True)))
-        kept_ids, names = old_ids[: plan.num_old], [encode_id(block_id) for block_id in ids]
-        body = build_block_list(kept_ids, names)
-
-        def set_body(request: Any) -> None:
-            request.http_request.set_bytes_body(body)
-
-        def commit() -> None:
-            # The library asks for the latest block of each id, whatever the state in its list is: it would take a block that another client
-            # has begun to upload in place of an old one. And it takes no id that is not text. So the list is a body by hand; the one that
-            # it replaces names a block that does not exist.
-            self.blob.commit_block_list([BlobBlock("replaced")], raw_request_hook=set_body, **attributes, **condition)
-
-        def is_stored() -> bool:
-            # The new ids are random, so no other client has committed these.
-            return [block_id for block_id, _ in self._list_blocks()] == [*kept_ids, *names]
-
-        write_once(lambda: self._send(commit), is_stored, self.in_place)
-
-    def _put_block(self, block_id: str, part: Part, scope: dict[str, Any]) -> None:
-        size = part.end - part.start
-        if part.is_copy:
-            assert self.old is not None
-            source = _writer_of(self.old).container.copy_source(self.old.location.key)
-            # The library has no argument for this condition.
-            headers = {"x-ms-source-if-match": self.old.version.tag or "*"}
-            try:
-                self._send(
-                    lambda: self.blob.stage_block_from_url(
-                        block_id, **source, source_offset=part.start, source_length=size, headers=headers, **scope
-                    )
-                )
-                return
-            except OtherVersionError:
-                raise
-            except SbbfError as error:
-                # A firewall may close the account to its own service.
-                warning = f"the service did not copy old bytes itself, so they were uploaded ({error.message})"
-                if warning not in self.warnings:
-                    self.warnings.append(warning)
-        data = self.planned_source.read(part.start, size)
-        self._send(lambda: self.blob.stage_block(block_id, data, validate_content=True, **scope))
-
-    def _committed_blocks(self) -> list[tuple[str, int]]:
-        """Return ids and sizes of the blocks of the old version; none if it was written as a whole.
-
-        If they are those of another version, the request that completes the blob fails.
-        """
-        assert self.old is not None
-        blocks = self._list_blocks()
-        return blocks if sum(size for _, size in blocks) == self.old.size else []
-
-    def _list_blocks(self) -> list[tuple[str, int]]:
-        blocks: list[tuple[str, int]] = []
-
-        def keep(_: Any, answer: Any, __: Any) -> Any:
-            blocks[:] = [(block.name, block.size) for block in answer.committed_blocks or ()]
-            return answer
-
-        self.writer.send(lambda: self.blob.get_block_list("committed", cls=keep))
-        return blocks
-
-    @property
-    def _can_copy(self) -> bool:
-        if self.old is None or self.old.version.tag is None:
-            return False
-        return _writer_of(self.old).container.account == self.writer.container.account
-
-    def _send(self, request: Callable[[], Answer]) -> Answer:
-        try:
-            return self.writer.send(request)
-        except MissingError:
-            if self.in_place:
-                raise OtherVersionError from None
-            raise
-
-    def _attributes(self) -> dict[str, Any]:
-        """Return the arguments that give the new blob the attributes of the old one; add warnings about those that are lost."""
-        if self.old is None:
-            return {"content_settings": ContentSettings(content_type=PARQUET_TYPE)}
-        writer, headers = _writer_of(self.old), dict[str, str]()
-        blob = writer.container.blob(self.old.location.key)
-        options = _if_match(self.old) if self.old.version.tag else {}
-        options["raw_response_hook"] = lambda answer: headers.update(answer.http_response.headers)
-        try:
-            properties = writer.send(lambda: blob.get_blob_properties(**options))
-        except MissingError:
-            raise OtherVersionError from None
-        if self.in_place:
-            _ensure_replaceable(properties)
-        properties.content_settings.content_md5 = None  # of the old bytes
-        carried: dict[str, Any] = {"content_settings": properties.content_settings, "metadata": properties.metadata}
-        if properties.blob_tier and not properties.blob_tier_inferred:
-            carried["standard_blob_tier"] = StandardBlobTier(properties.blob_tier)
-        if properties.encryption_scope:
-            carried["encryption_scope"] = properties.encryption_scope
-        if any(name.lower() == "x-ms-expiry-time" for name in headers):
-            self.warnings.append("the time at which the old object would expire was not kept")
-        # The number is stated even to those who may not read the tags.
-        if properties.tag_count:
-            try:
-                carried["tags"] = writer.send(blob.get_blob_tags)
-            except DeniedError as error:
-                if self.in_place:
-                    hint = f"allow sbbf to read and write blob tags, or {ELSEWHERE}"
-                    raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
-                self.warnings.append("the old object's tags could not be read, so the new object lacks them")
-        return carried
 
 
 def _writer_of(old: ObjectSource) -> AzureWriter:

@@ -9,7 +9,6 @@ versions by ETag or modification time.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -22,9 +21,9 @@ import obstore
 from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
-from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, GOOGLE_HINT, CloudWriter
-from sbbf_tool.storage.objects.conditional import call_to_write, ensure_object_key, exists_error
+from sbbf_tool.storage.objects.conditional import call_to_write, create, ensure_free, remove
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, Budget, retries_of, tries_of, unreachable_error
 from sbbf_tool.storage.objects.store import (
@@ -82,11 +81,9 @@ class CloudStore(ReadOnlyStore):
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         if self._service == "http":
             super().ensure_writable(target, in_place)
-        ensure_object_key(target)
+        ensure_free(self, target, in_place)
         if in_place:
             self.writer.ensure_replaceable(target.key)
-        elif self.version(target.key) is not None:
-            raise exists_error()
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         return call_to_write(lambda: self.writer).replace(source, target, keep, pieces)
@@ -118,15 +115,6 @@ class CloudStore(ReadOnlyStore):
         except MissingError:
             return None
 
-    def modified(self, key: str) -> float | None:
-        if self._service == "http":
-            return None
-        try:
-            instant = self._call(lambda: obstore.head(self._store, self._path(key)))["last_modified"]
-        except MissingError:
-            return None
-        return float(instant.timestamp())
-
     def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
         return (key for key, _ in self.objects(prefix, limit, after))
 
@@ -145,25 +133,12 @@ class CloudStore(ReadOnlyStore):
     def create(self, key: str, data: bytes) -> None:
         if self._service == "http":
             super().create(key, data)
-        try:
-            self._retries.call(lambda: obstore.put(self._store, key, data, mode="create"), _is_temporary, _is_unreachable)
-        except (FileExistsError, exceptions.AlreadyExistsError, exceptions.PreconditionError):
-            raise FileExistsError(errno.EEXIST, "the object exists", key) from None
-        except Exception as error:
-            reason = self._translate_error(error)
-            if isinstance(reason, DeniedError):
-                raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from None
-            raise UncertainWriteError(reason.message) from None
+        create(lambda: self._call(lambda: obstore.put(self._store, key, data, mode="create")), key)
 
     def remove(self, key: str) -> None:
         if self._service == "http":
             super().remove(key)
-        try:
-            self._call(lambda: obstore.delete(self._store, key))
-        except MissingError:
-            return
-        except UnreadableError as error:
-            raise WriteError(f"the object cannot be removed: {error.message}", hint=error.hint) from None
+        remove(lambda: self._call(lambda: obstore.delete(self._store, key)))
 
     def _pages(self, prefix: str, after: str) -> Iterator[Any]:
         """Yield the pages of a listing. After an error it begins again after the last key: obstore would end it as if it were complete."""
@@ -202,13 +177,9 @@ class CloudStore(ReadOnlyStore):
     def _version(self, meta: Any) -> Version:
         tag, modified = meta["e_tag"], meta["last_modified"]
         # obstore reports 1970 if the server sent no time.
-        modified_time = modified if isinstance(modified, datetime) and modified.timestamp() > 0 else None
-        return Version(
-            meta["size"],
-            tag,
-            modified_time.isoformat() if modified_time else None,
-            meta["version"] if self._service == "gs" else None,
-        )
+        is_stated = isinstance(modified, datetime) and modified.timestamp() > 0
+        text, seconds = (modified.isoformat(), modified.timestamp()) if is_stated else (None, None)
+        return Version(meta["size"], tag, text, meta["version"] if self._service == "gs" else None, seconds)
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's messages contain whole URLs."""
@@ -221,7 +192,7 @@ class CloudStore(ReadOnlyStore):
 
     def _translate_error(self, error: Exception) -> SbbfError:
         hint = _HINTS[self._service]
-        if isinstance(error, exceptions.PreconditionError | exceptions.NotModifiedError):
+        if isinstance(error, exceptions.PreconditionError | exceptions.NotModifiedError | exceptions.AlreadyExistsError | FileExistsError):
             return OtherVersionError()
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
             return DeniedError("access denied", hint=hint)
@@ -238,6 +209,8 @@ class CloudStore(ReadOnlyStore):
             return UnreadableError(f"the server answered {status[1]}{tries}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "Access Key", "oken")) and self._service != "http":
             return DeniedError("no usable credentials", hint=hint)
+        if "Got invalid" in text:
+            return UnreadableError("the answer is cut off or not that of such a service", hint="check the endpoint, or try again")
         return unreachable_error(error, "check the network and the name")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError
 from sbbf_tool.numbers import format_count
+from sbbf_tool.storage.objects.conditional import Upload, publish
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, Retries, tries_of, unreachable_error
 from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
@@ -21,6 +22,7 @@ _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 class CloudWriter:
     """The writing half of an `ObjectStore`."""
 
+    upload: type[Upload]
     hint: str
     """The settings of credentials."""
     errors: tuple[type[Exception], ...]
@@ -37,7 +39,7 @@ class CloudWriter:
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         """See `ObjectStore.replace`."""
-        raise NotImplementedError
+        return publish(self.upload, self, source, target, keep, pieces)
 
     def status_of(self, error: Any) -> tuple[int, str]:
         """Return the status of an answer that an error of the library describes, or 0, and the service's name of the error."""

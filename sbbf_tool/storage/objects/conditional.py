@@ -6,15 +6,17 @@ S3's rules for parts: a part has 5 MiB to 5 GiB, except that the last may be sma
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
+from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
+from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError
-from sbbf_tool.storage.source import Source
+from sbbf_tool.storage.objects.store import Answer, DeniedError, ObjectStore, OtherVersionError, UnsupportedError
+from sbbf_tool.storage.source import Piece, PlannedSource, Source
 from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, result_of, stoppable, waiting
 
 MIB = 1 << 20
@@ -34,6 +36,7 @@ WHOLE_BYTES = 256 << 10
 _PARTS_IN_FLIGHT = 4
 
 Numbered = TypeVar("Numbered")
+Tags = TypeVar("Tags")
 
 
 class Part(NamedTuple):
@@ -62,15 +65,82 @@ def _split(start: int, end: int, usual: int, is_copy: bool) -> Iterator[Part]:
         yield Part(start + size * number // count, start + size * (number + 1) // count, is_copy)
 
 
-def ensure_object_key(target: Location) -> None:
-    """Raise UsageError if the URL names a prefix."""
+class Upload:
+    """The upload of one object to a `store`; each service has its own `write`."""
+
+    def __init__(self, store: Any, source: Source, target: Location, planned_source: PlannedSource) -> None:
+        self.store, self.target, self.planned_source = store, target, planned_source
+        self.old = source if isinstance(source, ObjectSource) and source.location.service == target.service else None
+        """The source if it is an object of this service, whose bytes the service may copy."""
+        self.in_place = self.old is not None and self.old.location == target
+        self.warnings: list[str] = []
+
+    def write(self) -> None:
+        """Store the object, or raise an error and leave nothing behind."""
+        raise NotImplementedError
+
+    def read_all(self) -> bytes:
+        return self.planned_source.read(0, self.planned_source.size)
+
+    def send(self, request: Callable[[], Answer]) -> Answer:
+        """Return the answer to a request. Raises OtherVersionError if an object that is changed in place does not exist any more."""
+        try:
+            return self.store.send(request)  # type: ignore[no-any-return]
+        except MissingError:
+            if self.in_place:
+                raise OtherVersionError from None
+            raise
+
+    def read_tags(self, read: Callable[[], Tags], permission: str) -> Tags | None:
+        """Return the tags of the old object; None with a warning if a new object beside it has to do without them."""
+        try:
+            return read()
+        except DeniedError as error:
+            if self.in_place:
+                message = "the object's tags cannot be read, so the new version would lack them"
+                raise RefusedError(message, hint=f"allow {permission}, or {ELSEWHERE}") from error
+            self.warnings.append("the old object's tags could not be read, so the new object lacks them")
+            return None
+
+
+def publish(kind: type[Upload], store: object, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
+    """Upload an object: see `ObjectStore.replace`."""
+    with PlannedSource(target.name, source, keep, pieces) as planned_source:
+        upload = kind(store, source, target, planned_source)
+        call_to_write(upload.write)
+    return upload.warnings
+
+
+def ensure_free(store: ObjectStore, target: Location, in_place: bool) -> None:
+    """Raise UsageError if the URL names a prefix, and RefusedError if a new object would have the key of another one."""
     if not target.key or target.key.endswith("/"):
         raise UsageError("the URL names a prefix, not an object")
+    if not in_place and store.version(target.key) is not None:
+        raise exists_error()
 
 
-def old_object(source: Source, service: str) -> ObjectSource | None:
-    """Return the source if it is an object of this service, whose bytes the service may copy."""
-    return source if isinstance(source, ObjectSource) and source.location.service == service else None
+def create(put: Callable[[], object], key: str) -> None:
+    """Send the request that creates an object: see `ObjectStore.create`."""
+    try:
+        put()
+    except OtherVersionError:
+        raise FileExistsError(errno.EEXIST, "the object exists", key) from None
+    except UnsupportedError as error:
+        raise RefusedError("the store has no conditional writes (NotImplemented)") from error
+    except (DeniedError, UsageError, MissingError) as error:
+        raise RefusedError(f"the object cannot be written: {error.message}", hint=error.hint) from error
+    except UnreadableError as error:
+        raise UncertainWriteError(error.message) from error
+
+
+def remove(delete: Callable[[], object]) -> None:
+    """Send the request that removes an object: see `ObjectStore.remove`."""
+    try:
+        delete()
+    except MissingError:
+        return
+    except UnreadableError as error:
+        raise WriteError(f"the object cannot be removed: {error.message}", hint=error.hint) from error
 
 
 def md5_of(data: bytes) -> str:
@@ -86,19 +156,14 @@ def call_to_write(request: Callable[[], Answer]) -> Answer:
     """Return the service's answer; convert the errors of reading to those of writing."""
     try:
         return request()
-    except (OtherVersionError, UsageError, RefusedError, WriteError):
+    except OtherVersionError:
         raise
-    except SbbfError as error:
-        raise write_error(error) from error
-
-
-def write_error(error: SbbfError) -> SbbfError:
-    """Return the error of a write for the error of a request."""
-    if isinstance(error, OtherVersionError | UsageError):
-        return error
-    if isinstance(error, DeniedError):
-        return RefusedError(f"the object cannot be written: {error.message}", hint=error.hint)
-    return WriteError(error.message, hint=UNTOUCHED)
+    except DeniedError as error:
+        raise RefusedError(f"the object cannot be written: {error.message}", hint=error.hint) from error
+    except UnsupportedError as error:
+        raise RefusedError(error.message, hint=UNTOUCHED) from error
+    except UnreadableError as error:
+        raise WriteError(error.message, hint=error.hint if (error.hint or "").startswith(UNTOUCHED) else UNTOUCHED) from error
 
 
 def write_parts(write: Callable[[Numbered], Answer], parts: Iterable[Numbered]) -> list[Answer]:

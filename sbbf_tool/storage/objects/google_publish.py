@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Any
 
 import google_crc32c
@@ -35,17 +34,14 @@ from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     UPLOAD_PART,
     WHOLE_BYTES,
-    call_to_write,
+    Upload,
     md5_of,
-    old_object,
     write_once,
 )
 from sbbf_tool.storage.objects.google_account import open_bucket
-from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.retries import Retries
-from sbbf_tool.storage.objects.source import ObjectSource
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
-from sbbf_tool.storage.source import Piece, PlannedSource, Source, Stream
+from sbbf_tool.storage.source import Source, Stream
 from sbbf_tool.storage.threads import cleaning_up
 
 TEMPORARY_SUFFIX = ".sbbf-tail"
@@ -59,9 +55,116 @@ _ONCE: dict[str, Any] = {"retry": None, "timeout": (CONNECT_SECONDS, READ_SECOND
 """Arguments of all requests: `CloudWriter.send` repeats them."""
 
 
+class _GoogleUpload(Upload):
+    store: GoogleWriter
+
+    def write(self) -> None:
+        old = self._find_old()
+        condition = {"if_generation_match": 0}
+        if self.in_place:
+            assert old is not None
+            _ensure_replaceable(old)
+            condition = {"if_generation_match": old.generation, "if_metageneration_match": old.metageneration}
+        if self.planned_source.size <= WHOLE_BYTES:
+            self._put(self._new_blob(self.target.key, old), condition)
+        else:
+            self._compose(old, condition)
+
+    def _new_blob(self, name: str, old: Blob | None, attributes: tuple[str, ...] = _CARRIED) -> Blob:
+        """Return an object that is not stored yet, with attributes of the old one."""
+        key = old.kms_key_name.partition("/cryptoKeyVersions/")[0] if old is not None and old.kms_key_name else None
+        blob = self.store.bucket.blob(name, kms_key_name=key)
+        if old is None:
+            blob.content_type = PARQUET_TYPE
+        for attribute in attributes:
+            if value := getattr(old, attribute, None):
+                setattr(blob, attribute, value)
+        return blob
+
+    def _put(self, blob: Blob, condition: dict[str, Any]) -> None:
+        data = self.read_all()
+
+        def put() -> None:
+            blob.upload_from_string(data, blob.content_type, checksum="md5", **condition, **_ONCE)
+
+        def is_stored() -> bool:
+            now = self.store.find(self.target.key)
+            return (now.md5_hash, now.size) == (md5_of(data), len(data))
+
+        write_once(lambda: self.send(put), is_stored, self.in_place)
+
+    def _compose(self, old: Blob | None, condition: dict[str, Any]) -> None:
+        plan = self.planned_source
+        keeps_old = self.old is not None and self.old.location.bucket == self.target.bucket and plan.keep == self.old.size
+        first = [old] if old is not None and keeps_old else []
+        tail = self._new_blob(_temporary_name(self.target.key), old, ("storage_class",))
+        tail.chunk_size = UPLOAD_PART
+        with cleaning_up(lambda: self._delete(tail)):
+            try:
+                self._upload(tail, plan.new_bytes() if first else plan)
+                self._compose_target([*first, tail], self._new_blob(self.target.key, old), condition)
+            finally:
+                self._delete(tail)
+
+    def _upload(self, tail: Blob, source: Source) -> None:
+        def upload() -> None:
+            with closing(Stream(source)) as stream:
+                tail.upload_from_file(stream, size=source.size, checksum="crc32c", **_ONCE)
+
+        self.store.send(upload)
+
+    def _compose_target(self, parts: list[Blob], blob: Blob, condition: dict[str, Any]) -> None:
+        checksum = checksum_of((part.crc32c, part.size) for part in parts)
+
+        def is_composed(now: Blob) -> bool:
+            return (now.size, now.crc32c) == (self.planned_source.size, checksum)
+
+        def compose() -> None:
+            generations = [part.generation for part in parts]
+            try:
+                self.store.send(lambda: blob.compose(parts, if_source_generation_match=generations, **condition, **_ONCE))
+            except MissingError:
+                # The old object is gone, or a concurrent run has replaced the temporary object.
+                raise OtherVersionError from None
+            if not is_composed(blob):
+                raise WriteError("the composed object does not have the checksum of its parts", hint="the object was replaced; verify it")
+
+        write_once(compose, lambda: is_composed(self.store.find(self.target.key)), self.in_place)
+
+    def _delete(self, tail: Blob) -> None:
+        """Delete the temporary object; add a warning if it remains."""
+        try:
+            # Its answer may be missing: then it may exist or not.
+            self.store.send(lambda: tail.delete(if_generation_match=tail.generation, **_ONCE), once=True)
+        except (MissingError, OtherVersionError):
+            # A concurrent run has replaced the object, and deletes it.
+            return
+        except SbbfError as error:
+            warning = f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain ({error.message}): delete them, or set a lifecycle rule"
+            self.warnings.append(warning)
+
+    def _find_old(self) -> Blob | None:
+        """Return the version that was read, None if there is none; add a warning if others have access to it."""
+        if self.old is None:
+            return None
+        if self.old.version.generation is None:
+            raise RefusedError("the server states no generation of the object, so it is not Google Cloud Storage", hint=ELSEWHERE)
+        store: Any = self.old.store
+        try:
+            old: Blob = store.writer.find(self.old.location.key, self.old.version.generation)
+        except MissingError:
+            raise OtherVersionError from None
+        owner = (old.owner or {}).get("entity")
+        entities = [str(entry.get("entity")) for entry in old._properties.get("acl", ())]  # `old.acl` would request them again
+        if any(entity != owner and not entity.lower().startswith("project") for entity in entities):
+            self.warnings.append("the old object's access list was not kept: the new one has the default of the bucket")
+        return old
+
+
 class GoogleWriter(CloudWriter):
     """The writing half of a bucket of Google Cloud Storage. Raises DeniedError."""
 
+    upload = _GoogleUpload
     errors = (GoogleAPIError, GoogleAuthError, DataCorruption)
     hint = GOOGLE_HINT
     connection_errors = (requests.RequestException, urllib3.exceptions.HTTPError)
@@ -94,131 +197,6 @@ class GoogleWriter(CloudWriter):
 
     def ensure_replaceable(self, key: str) -> None:
         _ensure_replaceable(self.find(key))
-
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        old = old_object(source, "gs")
-        in_place = old is not None and old.location == target
-        with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _GoogleUpload(self, target, old, in_place, planned_source)
-            call_to_write(upload.write)
-        return upload.warnings
-
-
-@dataclass
-class _GoogleUpload:
-    """The upload of one object."""
-
-    writer: GoogleWriter
-    target: Location
-    old: ObjectSource | None
-    in_place: bool
-    planned_source: PlannedSource
-    warnings: list[str] = field(default_factory=list)
-
-    def write(self) -> None:
-        old = self._find_old()
-        condition = {"if_generation_match": 0}
-        if self.in_place:
-            assert old is not None
-            _ensure_replaceable(old)
-            condition = {"if_generation_match": old.generation, "if_metageneration_match": old.metageneration}
-        if self.planned_source.size <= WHOLE_BYTES:
-            self._put(self._new_blob(self.target.key, old), condition)
-        else:
-            self._compose(old, condition)
-
-    def _new_blob(self, name: str, old: Blob | None, attributes: tuple[str, ...] = _CARRIED) -> Blob:
-        """Return an object that is not stored yet, with attributes of the old one."""
-        key = old.kms_key_name.partition("/cryptoKeyVersions/")[0] if old is not None and old.kms_key_name else None
-        blob = self.writer.bucket.blob(name, kms_key_name=key)
-        if old is None:
-            blob.content_type = PARQUET_TYPE
-        for attribute in attributes:
-            if value := getattr(old, attribute, None):
-                setattr(blob, attribute, value)
-        return blob
-
-    def _put(self, blob: Blob, condition: dict[str, Any]) -> None:
-        data = self.planned_source.read(0, self.planned_source.size)
-
-        def put() -> None:
-            blob.upload_from_string(data, blob.content_type, checksum="md5", **condition, **_ONCE)
-
-        def is_stored() -> bool:
-            now = self.writer.find(self.target.key)
-            return (now.md5_hash, now.size) == (md5_of(data), len(data))
-
-        write_once(lambda: self._send(put), is_stored, self.in_place)
-
-    def _compose(self, old: Blob | None, condition: dict[str, Any]) -> None:
-        plan = self.planned_source
-        keeps_old = self.old is not None and self.old.location.bucket == self.target.bucket and plan.keep == self.old.size
-        first = [old] if old is not None and keeps_old else []
-        tail = self._new_blob(_temporary_name(self.target.key), old, ("storage_class",))
-        tail.chunk_size = UPLOAD_PART
-        with cleaning_up(lambda: self._delete(tail)):
-            try:
-                self._upload(tail, plan.new_bytes() if first else plan)
-                self._compose_target([*first, tail], self._new_blob(self.target.key, old), condition)
-            finally:
-                self._delete(tail)
-
-    def _upload(self, tail: Blob, source: Source) -> None:
-        def upload() -> None:
-            with closing(Stream(source)) as stream:
-                tail.upload_from_file(stream, size=source.size, checksum="crc32c", **_ONCE)
-
-        self.writer.send(upload)
-
-    def _compose_target(self, parts: list[Blob], blob: Blob, condition: dict[str, Any]) -> None:
-        checksum = checksum_of((part.crc32c, part.size) for part in parts)
-
-        def is_composed(now: Blob) -> bool:
-            return (now.size, now.crc32c) == (self.planned_source.size, checksum)
-
-        def compose() -> None:
-            generations = [part.generation for part in parts]
-            self._send(lambda: blob.compose(parts, if_source_generation_match=generations, **condition, **_ONCE))
-            if not is_composed(blob):
-                raise WriteError("the composed object does not have the checksum of its parts", hint="the object was replaced; verify it")
-
-        write_once(compose, lambda: is_composed(self.writer.find(self.target.key)), self.in_place)
-
-    def _delete(self, tail: Blob) -> None:
-        """Delete the temporary object; add a warning if it remains."""
-        try:
-            # Its answer may be missing: then it may exist or not.
-            self.writer.send(lambda: tail.delete(if_generation_match=tail.generation, **_ONCE), once=True)
-        except (MissingError, OtherVersionError):
-            # A concurrent run has replaced the object, and deletes it.
-            return
-        except SbbfError as error:
-            warning = f"temporary objects with the suffix {TEMPORARY_SUFFIX} remain ({error.message}): delete them, or set a lifecycle rule"
-            self.warnings.append(warning)
-
-    def _send(self, request: Callable[[], object]) -> None:
-        try:
-            self.writer.send(request)
-        except MissingError:
-            # The old object is gone, or a concurrent run has replaced the temporary object.
-            raise OtherVersionError from None
-
-    def _find_old(self) -> Blob | None:
-        """Return the version that was read, None if there is none; add a warning if others have access to it."""
-        if self.old is None:
-            return None
-        if self.old.version.generation is None:
-            raise RefusedError("the server states no generation of the object, so it is not Google Cloud Storage", hint=ELSEWHERE)
-        store: Any = self.old.store
-        try:
-            old: Blob = store.writer.find(self.old.location.key, self.old.version.generation)
-        except MissingError:
-            raise OtherVersionError from None
-        owner = (old.owner or {}).get("entity")
-        entities = [str(entry.get("entity")) for entry in old._properties.get("acl", ())]  # `old.acl` would request them again
-        if any(entity != owner and not entity.lower().startswith("project") for entity in entities):
-            self.warnings.append("the old object's access list was not kept: the new one has the default of the bucket")
-        return old
 
 
 def _temporary_name(key: str) -> str:

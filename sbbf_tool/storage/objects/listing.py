@@ -9,10 +9,11 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
-from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name
+from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, translate
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
 from sbbf_tool.storage.objects.stores import store_of
+from sbbf_tool.storage.tables import recognise
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -143,33 +144,11 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
 
 
 def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
-    """Build the matcher of a glob: `*`, `?`, `[...]` match within a segment, `**` any number. A matching folder includes its content.
+    """Build the matcher of a glob. A matching folder includes its content.
 
     The matcher returns False for a key that matches, True for one below a folder that matches, and None for other keys.
     """
-    parts = []
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        position += 1
-        closing = pattern.find("]", position + 1 + (pattern[position : position + 1] == "!")) if character == "[" else -1
-        if character == "*" and pattern.startswith("*/", position):
-            parts.append("(?:[^/]+/)*")
-            position += 2
-        elif character == "*" and pattern.startswith("*", position):
-            parts.append(".*")
-            position += 1
-        elif character == "*":
-            parts.append("[^/]*")
-        elif character == "?":
-            parts.append("[^/]")
-        elif closing > 0:
-            members = pattern[position:closing].replace("\\", "\\\\")
-            parts.append(f"[^{members[1:]}]" if members.startswith("!") else f"[{members}]")
-            position = closing + 1
-        else:
-            parts.append(re.escape(character))
-    whole = re.compile("".join(parts) + r"(?P<below>/.*)?", re.DOTALL)
+    whole = re.compile(f"{translate(pattern)}(?P<below>/.*)?", re.DOTALL)
 
     def matches(key: str) -> bool | None:
         match = whole.fullmatch(key)
@@ -229,17 +208,7 @@ def has_any(prefix: str) -> bool:
 
 def _kind_of(folder: Location) -> str | None:
     store = store_of(folder)
-
-    def has(prefix: str) -> bool:
-        return next(store.keys(folder.key + prefix, 1), None) is not None
-
-    if has("_delta_log/"):
-        return "Delta"
-    if has(".hoodie/"):
-        return "Hudi"
-    metadata = store.keys(f"{folder.key}metadata/", 1000)
-    if any(key.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text")) for key in metadata):
-        return "Iceberg"
-    if has("schema/schema-") and has("snapshot/") and has("manifest/"):
-        return "Paimon"
-    return None
+    return recognise(
+        lambda inner: next(store.keys(f"{folder.key}{inner}/", 1), None) is not None,
+        lambda inner: (key.rpartition("/")[2] for key in store.keys(f"{folder.key}{inner}/", 1000)),
+    )

@@ -62,12 +62,8 @@ class S3Bucket:
         self.retries = retries_of(process, "s3", bucket, call(lambda: budget(process), bucket))
 
     def send(self, request: Callable[[], Answer]) -> Answer:
-        """Return the answer to a request, which is repeated while its errors are temporary. Raises the errors of botocore."""
-        return self.retries.call(request, is_temporary, is_unreachable)
-
-    def call(self, request: Callable[[], Answer]) -> Answer:
-        """Return the answer to a request as `send` does, but raise errors of this package."""
-        return call(lambda: self.send(request), self.bucket)
+        """Return the answer to a request by botocore, which is repeated while its errors are temporary. Raises errors of this package."""
+        return call(lambda: self.retries.call(request, is_temporary, is_unreachable), self.bucket)
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         try:
@@ -108,28 +104,18 @@ class S3Bucket:
             attributes = {name: answer[name] for name in _ATTRIBUTES if answer.get(name)}
             return data, Version(size, answer.get("ETag"), attributes=attributes)
 
-        return self.call(request)
+        return self.send(request)
 
     def version(self, key: str) -> Version | None:
         try:
-            metadata = self.head(key)
+            metadata: dict[str, Any] = self.send(lambda: self.client.head_object(Bucket=self.bucket, Key=key))
         except MissingError:
             return None
         if "ContentLength" not in metadata:
             raise UnreadableError("the store does not state the length of the object")
-        return Version(metadata["ContentLength"], metadata.get("ETag"))
-
-    def modified(self, key: str) -> float | None:
-        try:
-            instant = self.head(key).get("LastModified")
-        except MissingError:
-            return None
-        return instant.timestamp() if isinstance(instant, datetime) else None
-
-    def head(self, key: str) -> dict[str, Any]:
-        """Return all metadata that the store reports for an object. Raises MissingError."""
-        metadata: dict[str, Any] = self.call(lambda: self.client.head_object(Bucket=self.bucket, Key=key))
-        return metadata
+        instant = metadata.get("LastModified")
+        time = instant.timestamp() if isinstance(instant, datetime) else None
+        return Version(metadata["ContentLength"], metadata.get("ETag"), time=time)
 
     def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
         return (key for key, _ in self.objects(prefix, limit, after))
@@ -139,7 +125,7 @@ class S3Bucket:
         if after:
             request["StartAfter"] = after
         while limit is None or limit > 0:
-            objects, next_token = self.call(lambda: self._request_page(request))
+            objects, next_token = self.send(lambda: self._request_page(request))
             yield from objects[:limit]
             if next_token is None:
                 return

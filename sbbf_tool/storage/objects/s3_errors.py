@@ -11,7 +11,7 @@ from botocore.parsers import ResponseParserError
 from sbbf_tool.errors import ArchivedError, MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, tries_of
-from sbbf_tool.storage.objects.store import Answer, CredentialsError, DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import Answer, CredentialsError, DeniedError, OtherVersionError, UnsupportedError
 
 _CREDENTIALS = "check AWS_PROFILE, AWS_ACCESS_KEY_ID and the like, or the role; AWS_NO_SIGN_REQUEST=true reads public buckets"
 ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
@@ -121,6 +121,8 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
         return DeniedError(f"access denied ({code})", hint=_CREDENTIALS)
     if code in ("PreconditionFailed", "ConditionalRequestConflict"):
         return OtherVersionError()
+    if (status, code) == (501, "NotImplemented"):
+        return UnsupportedError("the store does not support a required operation (NotImplemented)")
     if status == 416:
         return NoSuchRangeError("no such range")
     if status in (301, 307, 400) and code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "TemporaryRedirect", "301", "307"):

@@ -29,8 +29,10 @@ class S3Facts:
         self._uploads: dict[str, tuple[float, Counter[str] | None]] = {}
         self.has_tags = True
         """Whether objects may have tags; False once the store has answered that it does not implement them."""
-        self.has_conditions = True
-        """Whether an object can be replaced on condition of its ETag; False once the store has answered that it cannot."""
+        self.has_conditions: bool | None = None
+        """Whether an object can be replaced on condition of its ETag; None before the first answer."""
+        self.first_write = Lock()
+        """Held by the write that finds out, so that a store without conditions does not refuse many writes at once."""
 
     @property
     def has_access_lists(self) -> bool:
@@ -43,7 +45,7 @@ class S3Facts:
     def _is_owner_enforced(self) -> bool:
         # Stores that do not implement the request, and users who may not send it, have access lists as far as can be known.
         with suppress(SbbfError):
-            answer = self._store.call(lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket))
+            answer = self._store.send(lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket))
             rules = answer.get("OwnershipControls", {}).get("Rules", ())
             return any(rule.get("ObjectOwnership") == "BucketOwnerEnforced" for rule in rules)
         return False
@@ -67,7 +69,7 @@ class S3Facts:
         """Count the unfinished uploads below a prefix by key; None if there are more than one answer lists."""
         with suppress(SbbfError):
             options = {"Delimiter": delimiter} if delimiter else {}
-            answer = self._store.call(
+            answer = self._store.send(
                 lambda: self._store.client.list_multipart_uploads(Bucket=self._store.bucket, Prefix=prefix, **options)
             )
             if answer.get("IsTruncated") and delimiter:

@@ -9,41 +9,37 @@ storage class and encryption are kept. An upload that cannot be completed is abo
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import urlencode
 
-import botocore.exceptions as wrong
-
-from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, WriteError
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.storage.objects.conditional import (
     PARQUET_TYPE,
     UNTOUCHED,
     Part,
-    ensure_object_key,
+    Upload,
+    create,
+    ensure_free,
     exists_error,
     md5_of,
-    old_object,
     plan_parts,
-    write_error,
+    publish,
+    remove,
     write_once,
     write_parts,
 )
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.s3_bucket import COPIED_ATTRIBUTES, S3Bucket
-from sbbf_tool.storage.objects.s3_errors import ARCHIVES, ERRORS, NotS3Error, call, code_of, describe
+from sbbf_tool.storage.objects.s3_errors import ARCHIVES, call
 from sbbf_tool.storage.objects.s3_facts import S3Facts
-from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Answer, DeniedError, OtherVersionError, Version
-from sbbf_tool.storage.source import Piece, PlannedSource, Source
-from sbbf_tool.storage.threads import cleaning_up
+from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError, UnsupportedError, Version
+from sbbf_tool.storage.source import Piece, Source
+from sbbf_tool.storage.threads import cleaning_up, holding
 
 _ABORTS, _ABORT_PAUSE = 3, 0.1
 _UNFINISHED = "earlier unfinished uploads of the object remain: remove them with aws s3api abort-multipart-upload, or a lifecycle rule"
@@ -59,9 +55,7 @@ class S3Store(S3Bucket):
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         """Raise RefusedError if the key is taken. Whether an object can be replaced is known when it is open, without another request."""
-        ensure_object_key(target)
-        if not in_place and self.version(target.key) is not None:
-            raise exists_error()
+        ensure_free(self, target, in_place)
 
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError for archived and locked objects."""
@@ -77,65 +71,40 @@ class S3Store(S3Bucket):
             )
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        old = old_object(source, "s3")
-        in_place = old is not None and old.location == target
-        attributes, warnings = _attributes(old, in_place) if old is not None else ({"ContentType": PARQUET_TYPE}, [])
-        if in_place:
-            assert old is not None
-            self.ensure_replaceable(old.version)
-            if self.facts.count_unfinished_uploads(target.key):
-                # They cost money and are invisible.
-                warnings.append(_UNFINISHED)
-        with PlannedSource(target.name, source, keep, pieces) as planned_source:
-            upload = _S3Upload(self, target, old, in_place, planned_source, attributes)
-            parts = plan_parts(keep, planned_source.size, can_copy=old is not None)
-            if parts is None:
-                upload.put()
-            else:
-                upload.put_in_parts(parts)
-        return warnings + ([_UNCONDITIONAL] if upload.was_unconditional else [])
+        return publish(_S3Upload, self, source, target, keep, pieces)
 
     def create(self, key: str, data: bytes) -> None:
         place = {"Bucket": self.bucket, "Key": key}
-        try:
-            self.send(lambda: self.client.put_object(**place, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*"))
-        except ERRORS as error:
-            reason = describe(error, self.bucket)
-            if isinstance(reason, OtherVersionError):
-                raise FileExistsError(errno.EEXIST, "the object exists", key) from error
-            if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
-                raise RefusedError("the store has no conditional writes (NotImplemented)") from error
-            if isinstance(reason, DeniedError | UsageError | MissingError):
-                raise RefusedError(f"the object cannot be written: {reason.message}", hint=reason.hint) from error
-            raise UncertainWriteError(reason.message) from error
+        create(lambda: self.send(lambda: self.client.put_object(**place, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*")), key)
 
     def remove(self, key: str) -> None:
-        try:
-            self.call(lambda: self.client.delete_object(Bucket=self.bucket, Key=key))
-        except MissingError:
-            return
-        except UnreadableError as error:
-            raise WriteError(f"the object cannot be removed: {error.message}", hint=error.hint) from error
+        remove(lambda: self.send(lambda: self.client.delete_object(Bucket=self.bucket, Key=key)))
 
 
-@dataclass
-class _S3Upload:
-    """The upload of one object."""
-
+class _S3Upload(Upload):
     store: S3Store
-    target: Location
-    old: ObjectSource | None
-    in_place: bool
-    planned_source: PlannedSource
     attributes: dict[str, Any]
-    was_unconditional: bool = False
 
     @property
     def _place(self) -> dict[str, str]:
         return {"Bucket": self.target.bucket, "Key": self.target.key}
 
+    def write(self) -> None:
+        self.attributes = self._attributes()
+        if self.in_place:
+            assert self.old is not None
+            self.store.ensure_replaceable(self.old.version)
+            if self.store.facts.count_unfinished_uploads(self.target.key):
+                # They cost money and are invisible.
+                self.warnings.append(_UNFINISHED)
+        parts = plan_parts(self.planned_source.keep, self.planned_source.size, can_copy=self.old is not None)
+        if parts is None:
+            self.put()
+        else:
+            self.put_in_parts(parts)
+
     def put(self) -> None:
-        data = self.planned_source.read(0, self.planned_source.size)
+        data = self.read_all()
         self._on_condition(
             lambda condition: self.store.client.put_object(
                 **self._place, Body=data, ContentMD5=md5_of(data), **self.attributes, **condition
@@ -144,28 +113,21 @@ class _S3Upload:
         )
 
     def put_in_parts(self, parts: tuple[Part, ...]) -> None:
-        upload_id = self._request(lambda: str(self.store.client.create_multipart_upload(**self._place, **self.attributes)["UploadId"]))
+        client, place = self.store.client, self._place
+        upload_id = self.send(lambda: str(client.create_multipart_upload(**place, **self.attributes)["UploadId"]))
         with cleaning_up(lambda: self._abort(upload_id)):
-            self._complete(upload_id, parts)
-
-    def _complete(self, upload_id: str, parts: tuple[Part, ...]) -> None:
-        try:
-            tags = self._write_parts(upload_id, parts)
-            self._ensure_complete(upload_id, parts, tags)
-            part_list = {"Parts": [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]}
-            self._on_condition(
-                lambda condition: self.store.client.complete_multipart_upload(
-                    **self._place, UploadId=upload_id, MultipartUpload=part_list, **condition
-                ),
-                expected=_tag_of(tags),
-            )
-        except BaseException as error:
-            self._abort(upload_id, error)
-            raise
-
-    def _write_parts(self, upload_id: str, parts: tuple[Part, ...]) -> list[str]:
-        """Write the parts, some of them concurrently; return their ETags."""
-        return write_parts(lambda numbered: self._request(lambda: self._write_part(upload_id, *numbered)), enumerate(parts, 1))
+            try:
+                tags = write_parts(lambda numbered: self.send(lambda: self._write_part(upload_id, *numbered)), enumerate(parts, 1))
+                self._ensure_complete(upload_id, parts, tags)
+                stated = {
+                    "UploadId": upload_id,
+                    "MultipartUpload": {"Parts": [{"PartNumber": n, "ETag": tag} for n, tag in enumerate(tags, 1)]},
+                }
+                complete = client.complete_multipart_upload
+                self._on_condition(lambda condition: complete(**place, **stated, **condition), expected=_tag_of(tags))
+            except BaseException as error:
+                self._abort(upload_id, error)
+                raise
 
     def _write_part(self, upload_id: str, number: int, part: Part) -> str:
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
@@ -186,16 +148,14 @@ class _S3Upload:
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
         """Ensure that all parts have their planned sizes and that the old object has not changed: some stores check neither."""
-        stored_parts: dict[int, tuple[int, str]] = {}
-        marker = 0
-        while True:
-            page, next_marker = self._request(partial(self._list_parts, upload_id, marker))
-            stored_parts |= page
-            if next_marker is None:
-                break
-            if next_marker <= marker:
-                raise WriteError(NotS3Error().message, hint=UNTOUCHED)
-            marker = next_marker
+        pages = self.store.client.get_paginator("list_parts")
+        stored_parts = self.send(
+            lambda: {
+                part["PartNumber"]: (part["Size"], _strip_quotes(part["ETag"]))
+                for page in pages.paginate(**self._place, UploadId=upload_id)
+                for part in page.get("Parts", ())
+            }
+        )
         expected_parts = {
             number: (part.end - part.start, _strip_quotes(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
         }
@@ -203,12 +163,6 @@ class _S3Upload:
             raise WriteError("the parts in the store are not those that were sent and copied", hint=UNTOUCHED)
         if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
             raise OtherVersionError().at(file=self.old.name)
-
-    def _list_parts(self, upload_id: str, marker: int) -> tuple[dict[int, tuple[int, str]], int | None]:
-        """Request one page of an upload's parts: size and ETag by number, and the number after which the next page begins."""
-        page = self.store.client.list_parts(**self._place, UploadId=upload_id, PartNumberMarker=marker)
-        parts = {part["PartNumber"]: (part["Size"], _strip_quotes(part["ETag"])) for part in page.get("Parts", ())}
-        return parts, int(page["NextPartNumberMarker"]) if page.get("IsTruncated") else None
 
     def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
         """Make the new object visible on a condition; if the store does not support conditions, check first and write without."""
@@ -218,25 +172,31 @@ class _S3Upload:
             condition = {"IfMatch": self.old.version.tag or "*"}
 
         def write_conditionally() -> None:
-            try:
-                if self.in_place and not self.store.facts.has_conditions:
-                    raise _NoConditionsError("the store has no conditional writes")
-                self._request(lambda: write(condition))
-            except _NoConditionsError:
-                self._write_without_condition(write)
+            facts = self.store.facts
+            with ExitStack() as first:
+                if self.in_place and facts.has_conditions is None:
+                    first.enter_context(holding(facts.first_write))
+                    if facts.has_conditions is not None:
+                        first.close()
+                if not self.in_place or facts.has_conditions is not False:
+                    try:
+                        self.send(lambda: write(condition))
+                        facts.has_conditions = self.in_place or facts.has_conditions
+                        return
+                    except UnsupportedError:
+                        facts.has_conditions = False if self.in_place else facts.has_conditions
+            self._write_without_condition(write)
 
         write_once(write_conditionally, lambda: self._is_stored(expected), self.in_place)
 
     def _write_without_condition(self, write: Callable[[dict[str, str]], object]) -> None:
-        if self.in_place:
-            self.store.facts.has_conditions = False
         now = self.store.version(self._place["Key"])
         if self.in_place and (self.old is None or now != self.old.version):
             raise OtherVersionError from None
         if not self.in_place and now is not None:
             raise exists_error() from None
-        self.was_unconditional = True
-        self._request(lambda: write({}))
+        self.warnings.append(_UNCONDITIONAL)
+        self.send(lambda: write({}))
 
     def _is_stored(self, tag: str | None) -> bool:
         """Return whether the planned object is stored. Raises UnreadableError if its ETag may be no hash of its bytes, as with SSE-KMS."""
@@ -246,15 +206,6 @@ class _S3Upload:
         if tag is None or _strip_quotes(now.tag or "") != tag:
             raise UnreadableError("an object of the planned size is stored, but its ETag does not say whether it is this one")
         return True
-
-    def _request(self, request: Callable[[], Answer]) -> Answer:
-        """Return the store's answer; convert its errors to this package's errors for writing."""
-        try:
-            return self.store.send(request)
-        except ERRORS as error:
-            if isinstance(error, wrong.ClientError) and code_of(error) == (501, "NotImplemented"):
-                raise _NoConditionsError("the store does not support a required operation (NotImplemented)", hint=UNTOUCHED) from error
-            raise write_error(describe(error, self._place["Bucket"])) from error
 
     def _abort(self, upload_id: str, cause: BaseException | None = None) -> None:
         # Not by `send`, which sends nothing after an interrupt.
@@ -271,35 +222,26 @@ class _S3Upload:
                         f"{UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
                     )
 
-
-class _NoConditionsError(RefusedError):
-    """The store does not support a condition for this request."""
-
-
-def _attributes(old: ObjectSource, in_place: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return the attributes that the new object keeps from the old one, as request arguments, and warnings about those that are lost."""
-    assert isinstance(old.store, S3Store)
-    store, place = old.store, {"Bucket": old.location.bucket, "Key": old.location.key}
-    attributes = old.version.attributes
-    carried = {name: attributes[name] for name in COPIED_ATTRIBUTES if name in attributes}
-    warnings = []
-    # The answer to a GET has the number of tags only if the user may read them, so tags are requested of every object.
-    if store.facts.has_tags:
-        try:
-            if tags := store.call(lambda: _tags(store.client, place)):
-                carried["Tagging"] = urlencode(tags)
-        except DeniedError as error:
-            if in_place:
-                hint = f"allow s3:GetObjectTagging, or {ELSEWHERE}"
-                raise RefusedError("the object's tags cannot be read, so the new version would lack them", hint=hint) from error
-            warnings.append("the old object's tags could not be read, so the new object lacks them")
-        except SbbfError as error:
-            if "NotImplemented" not in error.message:
-                raise
-            store.facts.has_tags = False
-    if store.facts.has_access_lists and _is_granted_to_others(store, place):
-        warnings.append("the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one")
-    return carried, warnings
+    def _attributes(self) -> dict[str, Any]:
+        """Return the attributes that the new object keeps, as request arguments; add warnings about those that are lost."""
+        if self.old is None:
+            return {"ContentType": PARQUET_TYPE}
+        assert isinstance(self.old.store, S3Store)
+        store, place = self.old.store, {"Bucket": self.old.location.bucket, "Key": self.old.location.key}
+        attributes = self.old.version.attributes
+        carried = {name: attributes[name] for name in COPIED_ATTRIBUTES if name in attributes}
+        # The answer to a GET has the number of tags only if the user may read them, so tags are requested of every object.
+        if store.facts.has_tags:
+            try:
+                tags = self.read_tags(lambda: store.send(lambda: _tags(store.client, place)), "s3:GetObjectTagging")
+                if tags:
+                    carried["Tagging"] = urlencode(tags)
+            except UnsupportedError:
+                store.facts.has_tags = False
+        if store.facts.has_access_lists and _is_granted_to_others(store, place):
+            lost = "the old object's access list was not kept: only the owner, or the bucket's policy, grants access to the new one"
+            self.warnings.append(lost)
+        return carried
 
 
 def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
@@ -309,7 +251,7 @@ def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
 def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
     """Return whether the access list of an object has others than its owner; False if it cannot be read."""
     with suppress(SbbfError):
-        acl = store.call(lambda: store.client.get_object_acl(**place))
+        acl = store.send(lambda: store.client.get_object_acl(**place))
         owner = acl.get("Owner", {}).get("ID")
         return any(grant.get("Grantee", {}).get("ID") != owner for grant in acl.get("Grants", ()))
     return False

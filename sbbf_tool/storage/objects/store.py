@@ -28,6 +28,8 @@ class Version:
     modified: str | None = None
     generation: str | None = None
     """Google's number of the version; None for other services, and in listings."""
+    time: float | None = field(default=None, compare=False)
+    """When the object was written, in seconds since 1970, if the request was for this version alone and the service states it."""
     attributes: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What else the service reported with the first bytes, such as metadata and storage class, by its own names; often empty."""
 
@@ -52,6 +54,10 @@ class CredentialsError(DeniedError):
     """There are no usable credentials, or the store rejects them, whatever the request is."""
 
 
+class UnsupportedError(UnreadableError):
+    """The service does not implement a request."""
+
+
 class ObjectStore(Protocol):
     """A bucket, container, host or cluster. It raises errors of this package, in one line, that name neither file nor secret.
 
@@ -66,9 +72,6 @@ class ObjectStore(Protocol):
 
     def version(self, key: str) -> Version | None:
         """Return the present version, or None if the object does not exist."""
-
-    def modified(self, key: str) -> float | None:
-        """Return when the object was written, in seconds since 1970; None if it does not exist, or in a service that sbbf only reads."""
 
     def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
         """Yield all keys that start with `prefix` and sort after `after`, or the first `limit` of them, in order."""
@@ -114,9 +117,6 @@ class ReadOnlyStore:
     """The writing half of `ObjectStore`, for a service that sbbf only reads."""
 
     service_name: str
-
-    def modified(self, key: str) -> float | None:
-        return None
 
     def ensure_writable(self, target: Location, in_place: bool) -> None:
         hint = "write to a local file, verify it, and copy it there"

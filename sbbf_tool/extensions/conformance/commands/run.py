@@ -10,7 +10,6 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.options import PureSetting
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, Heading
@@ -61,7 +60,6 @@ def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader:
         readers = {"paimon_reader": reader.replace("{table}", "{file}")} if reader is not None and of_tables else {"reader": reader}
         report = run_conformance(folder, only=only, **readers, **options)
     outputs.print("conformance-run", report, _show_report)
-    stop_if_unread()
     return 0 if report.passed else 1
 
 

@@ -13,7 +13,7 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.findings import commands_of, count_findings, list_places
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
-from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import rule_options
 from sbbf_tool.cli.progress import show_progress
@@ -51,7 +51,6 @@ def command(table: str, baseline: str | None, outputs: Outputs, **options: Any) 
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     for place in report.unreadable:
         complain(f"sbbf: {UnreadableError(place)}")
-    stop_if_unread()
     return max(int(report.failed), UnreadableError.exit_code if report.unreadable else 0)
 
 

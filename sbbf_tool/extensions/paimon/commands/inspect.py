@@ -10,7 +10,6 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.extensions.paimon.commands.options import table_options
@@ -55,9 +54,7 @@ def command(target: str, outputs: Outputs, **options: Any) -> int:
 
     report = inspect_paimon(target, **options)
     outputs.print("paimon-inspect", report, _show_report)
-    code = render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
-    stop_if_unread()
-    return code
+    return render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
 
 
 def _show_report(page: Page, report: PaimonInspectReport) -> None:

@@ -8,7 +8,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.output import complain, stop_if_unread
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
 from sbbf_tool.cli.tables import COUNT, NAME, SENTENCE, WORD, Heading
@@ -71,7 +71,6 @@ def command(
     outputs.print("paimon-probe", report, _show_report)
     if terminal().verbose:
         complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
-    stop_if_unread()
     return MAYBE if report.remaining else ABSENT
 
 

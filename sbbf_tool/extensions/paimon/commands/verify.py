@@ -11,7 +11,6 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.output import stop_if_unread
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
@@ -54,9 +53,7 @@ def command(target: str, data_file: str | None, outputs: Outputs, **options: Any
     with show_progress("verifying indexes"):
         report = verify_paimon(target, data_file, **options)
     outputs.print("paimon-verify", report, _show_report)
-    code = render.say_unreadable(report.problems) or int(report.has_false_negatives)
-    stop_if_unread()
-    return code
+    return render.say_unreadable(report.problems) or int(report.has_false_negatives)
 
 
 def _show_report(page: Page, report: PaimonVerifyReport) -> None:
