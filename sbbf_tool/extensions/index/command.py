@@ -84,7 +84,7 @@ def command(
     with target:
         report = index_files(target, selection_of(target.before), carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
     files.outputs.print("index", report, _show)
-    with limit_complaints(files.most_files):
+    with limit_complaints():
         for error in errors:
             complain(f"sbbf: {error}")
     return UnreadableError.exit_code if report.failed_files else 0
