@@ -35,8 +35,7 @@ def main() -> None:
     except BaseException as error:
         _report(error)
         code = INTERNAL_ERROR
-    # Python looks for garbage once more as it ends, which takes a twelfth of the time of a short command.
-    gc.freeze()
+    gc.freeze()  # Python would look for garbage once more, which takes a twelfth of the time of a short command
     sys.exit(code)
 
 
