@@ -254,7 +254,7 @@ def _twice(file: LiveFile) -> LiveFile:
     from sbbf_tool.file.table_file import UnknownDeletes
 
     deletes = (UnknownDeletes(_TWICE),) if file.deletes else ()
-    return replace(file, unchangeable=file.unchangeable or _TWICE, deletes=deletes)
+    return file._replace(unchangeable=file.unchangeable or _TWICE, deletes=deletes)
 
 
 def _comparable(path: str) -> str:

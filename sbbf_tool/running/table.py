@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, SbbfError
@@ -42,15 +41,14 @@ class CreatingFiles(Protocol):
         """Remove a file if it exists."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveFile:
+class LiveFile(NamedTuple):
     """A data file of the version of the table."""
 
     path: str
     """Absolute path or URL, as `storage.places` opens it."""
     bytes: int | None
     """Length that the table records."""
-    partition: Mapping[str, str | None] = field(default_factory=dict)
+    partition: Mapping[str, str | None] = {}
     """Partition values as text, by the names that users know; None for NULL."""
     unchangeable: str | None = None
     """Why a commit cannot replace this file, such as `rows are deleted by position: compact them first`; None if it can."""

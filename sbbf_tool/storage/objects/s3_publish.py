@@ -39,9 +39,10 @@ from sbbf_tool.storage.objects.s3_errors import ARCHIVES, call
 from sbbf_tool.storage.objects.s3_facts import S3Facts
 from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError, UnsupportedError, Version
 from sbbf_tool.storage.source import Piece, Source
-from sbbf_tool.storage.threads import cleaning_up, holding
+from sbbf_tool.storage.threads import cleaning_up, waiting
 
 _ABORTS, _ABORT_PAUSE = 3, 0.1
+_FIRST_SECONDS = 1.0
 _UNFINISHED = "earlier unfinished uploads of the object remain: remove them with aws s3api abort-multipart-upload, or a lifecycle rule"
 _UNCONDITIONAL = "this store has no conditional writes: a concurrent write to the object may have been overwritten"
 
@@ -175,7 +176,11 @@ class _S3Upload(Upload):
             facts = self.store.facts
             with ExitStack() as first:
                 if self.in_place and facts.has_conditions is None:
-                    first.enter_context(holding(facts.first_write))
+                    # Only for a moment: an answer that does not come must not hold back the others.
+                    with waiting():
+                        is_first = facts.first_write.acquire(timeout=_FIRST_SECONDS)
+                    if is_first:
+                        first.callback(facts.first_write.release)
                     if facts.has_conditions is not None:
                         first.close()
                 if not self.in_place or facts.has_conditions is not False:

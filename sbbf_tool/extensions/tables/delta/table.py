@@ -159,7 +159,7 @@ class DeltaTable(LakeTable):
                 partition = partitions.setdefault(values, _name_partition(metadata, dict(values)))
                 path, unknown = locate(self.location, required(fields, "path", str)), names - partition.keys()
                 file = LiveFile(path, optional(fields, "size", int), partition, unknown=unknown, is_live=False)
-                yield replace(file, columns=columns) if unknown else file
+                yield file._replace(columns=columns) if unknown else file
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         """Raise RefusedError, with the feature's name, if no commit can be made to this table."""

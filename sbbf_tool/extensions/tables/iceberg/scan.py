@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader
@@ -85,13 +84,13 @@ def list_live_files(state: TableState) -> list[LiveFile]:
         if entry.key in files:
             # Deletes of the one entry may not apply to the other.
             unknown = (UnknownDeletes(_TWICE),) if files[entry.key].deletes else ()
-            files[entry.key] = replace(files[entry.key], unchangeable=_TWICE, deletes=unknown)
+            files[entry.key] = files[entry.key]._replace(unchangeable=_TWICE, deletes=unknown)
             continue
-        files[entry.key] = replace(file, unchangeable=why_unchangeable(entry), deletes=deletes.of(spec_id, entry))
+        files[entry.key] = file._replace(unchangeable=why_unchangeable(entry), deletes=deletes.of(spec_id, entry))
         names[entry.path] = entry.key
     for location in find_reachable(deletes.reaches, names.keys()):
         key = names[location]
-        files[key] = replace(files[key], unchangeable=files[key].unchangeable or _DELETED_BY_POSITION)
+        files[key] = files[key]._replace(unchangeable=files[key].unchangeable or _DELETED_BY_POSITION)
     return list(files.values())
 
 
@@ -99,7 +98,7 @@ def list_all_files(state: TableState) -> tuple[list[LiveFile], set[str]]:
     """Return the data files of all snapshots, those of the current one first, and the paths of their delete files."""
     manifests = _all_manifests(state)
     old_files = {entry.key: file for _, entry, file in _read_files(state, manifests)}
-    files = [*list_live_files(state), *(replace(file, is_live=False) for file in old_files.values())]
+    files = [*list_live_files(state), *(file._replace(is_live=False) for file in old_files.values())]
     return files, set(map(open_name, read_deletes(state, manifests).paths))
 
 
