@@ -55,7 +55,7 @@ class Bits:
     empty: bool
     identical_blocks: bool
     folds: tuple[tuple[int, float], ...]
-    """Bytes and FPP of the filter, and of each size to which it can be folded."""
+    """Bytes and FPP of the filter, and, if facts are gathered with them, of each size to which it can be folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +189,7 @@ def gather(
     row_groups: Sequence[int] | None = None,
     *,
     keeps_oversized: bool = False,
+    with_folds: bool = False,
     sizes: Mapping[ChunkKey, Sizing] | None = None,
     jobs: int | None = 1,
     progress: Progress | None = None,
@@ -196,9 +197,9 @@ def gather(
     """Gather the facts about these columns as far as `reads` goes; if that is DATA, `verify` queries each filter for its chunk's values.
 
     With `row_groups`, only chunks in those row groups are gathered, without the facts that need all chunks. A page with more bytes than may
-    be decompressed raises OversizedPageError, unless `keeps_oversized` is set, which records the page as a fact. The filters of the chunks
-    in `sizes` are judged by these sizes. `jobs` threads (None: one per core) verify filters concurrently; for a file with little data,
-    filters are verified one after the other. `progress` is called as filters are verified.
+    be decompressed raises OversizedPageError, unless `keeps_oversized` is set, which records the page as a fact. Filters are folded only
+    `with_folds`, and those of the chunks in `sizes` are judged by these sizes. `jobs` threads (None: one per core) verify filters
+    concurrently; for a file with little data, filters are verified one after the other. `progress` is called as filters are verified.
     """
     numbers = range(file.footer.num_row_groups) if row_groups is None else row_groups
     if reads >= Reads.FILTERS:
@@ -217,7 +218,7 @@ def gather(
 
         def look(key: ChunkKey) -> ChunkFacts:
             chunk = replace(chunks[key], overlaps=overlaps[key]) if key in overlaps else chunks[key]
-            facts = _with_bits(file, chunk, stored[key], verify, keeps_oversized, (sizes or {}).get(key))
+            facts = _with_bits(file, chunk, verify, (sizes or {}).get(key), keeps_oversized=keeps_oversized, with_folds=with_folds)
             meter.advance(f"verifying {file.footer.columns[key[1]].name}", facts.chunk_bytes)
             return facts
 
@@ -305,14 +306,16 @@ def _judge(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, bloom: Bl
 
 
 def _with_bits(
-    file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, verify: Verify | None, keeps_oversized: bool, target: Sizing | None
+    file: ParquetFile, chunk: ChunkFacts, verify: Verify | None, target: Sizing | None, *, keeps_oversized: bool, with_folds: bool
 ) -> ChunkFacts:
+    stored = chunk.stored
+    assert stored is not None, "there is no filter"
     try:
         bloom = BloomFilter(file.read_bitset(stored))
     except AuthenticationError as error:
         return replace(chunk, stored=None, module_defect=error.message)
     ndv = bloom.estimated_ndv
-    folds = tuple((fold.num_bytes, fold.fpp) for fold in bloom.folds())
+    folds = tuple((fold.num_bytes, fold.fpp) for fold in (bloom.folds() if with_folds else (bloom,)))
     bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks, folds)
     judgment = None if target is None else _judge(file, chunk, stored, bloom, target)
     try:

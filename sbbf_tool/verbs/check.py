@@ -114,7 +114,8 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
 
     columns, most = file.footer.columns, policy.limits.max_fpp or 1
     sizes = {key: replace(size, fpp=min(size.fpp, most)) for key, size in requests.sizes.items()}
-    facts = gather(file, columns, reads, verify, keeps_oversized=True, sizes=sizes, jobs=jobs, progress=progress)
+    with_folds = policy.limits.max_bytes_share is not None
+    facts = gather(file, columns, reads, verify, keeps_oversized=True, with_folds=with_folds, sizes=sizes, jobs=jobs, progress=progress)
     for index, judge in requests.judges.items():
         judged = replace(facts[index], judge=judge, is_required=index in requests.required)
         facts = (*facts[:index], judged, *facts[index + 1 :])
