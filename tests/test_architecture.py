@@ -36,7 +36,7 @@ BUDGETS = {
     "bloom": 1_160,
     "parquet": 4_140,
     "encryption": 820,
-    "storage": 5_198,
+    "storage": 5_204,
     "reports": 910,
     "file": 3_074,
     "query_engines": 527,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
 from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, translate
+from sbbf_tool.storage.objects.conditional import write_parts
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
 from sbbf_tool.storage.objects.stores import store_of
@@ -22,6 +23,8 @@ _MAGIC = re.compile(r"[*?\[]")
 _MAX_ANCESTORS = 32
 _MAGIC_BYTES, _LEAST_BYTES = 4, 12
 _THREADS, _JUDGED_AT_ONCE = 16, 512
+_MOST_NAMES = {"_delta_log": 1, ".hoodie": 1, "metadata": 1000, "schema": 1000}
+"""The folders by which a table is recognised, and the number of names in them that are looked at."""
 _OTHER_CONTENT = (".json", ".csv", ".avro", ".orc", ".txt", ".crc", ".md", ".log", ".xml", ".html", ".yaml", ".yml", ".zip")
 """Objects that are not asked for their last bytes, since no reader takes them for Parquet."""
 
@@ -208,7 +211,12 @@ def has_any(prefix: str) -> bool:
 
 def _kind_of(folder: Location) -> str | None:
     store = store_of(folder)
+
+    def keys(inner: str) -> list[str]:
+        return list(store.keys(f"{folder.key}{inner}/", _MOST_NAMES.get(inner, 1)))
+
+    # Each list is a request, and most folders are none of a table.
+    found = dict(zip(_MOST_NAMES, write_parts(keys, _MOST_NAMES), strict=True))
     return recognise(
-        lambda inner: next(store.keys(f"{folder.key}{inner}/", 1), None) is not None,
-        lambda inner: (key.rpartition("/")[2] for key in store.keys(f"{folder.key}{inner}/", 1000)),
+        lambda inner: bool(found[inner] if inner in found else keys(inner)), lambda inner: (key.rpartition("/")[2] for key in found[inner])
     )
