@@ -182,7 +182,10 @@ class Files:
         """The index that the only PATH means, which stands for other paths."""
         from sbbf_tool.running.selection import find_index
 
-        return find_index(self.arguments[0]) if len(self.arguments) == 1 and not self.is_listed else None
+        index = find_index(self.arguments[0]) if len(self.arguments) == 1 and not self.is_listed else None
+        if index is not None and self.as_files:
+            raise click.UsageError("an index stands for the files or the table that it names: leave out --as-files")
+        return index
 
     @property
     def _paths(self) -> tuple[str, ...]:

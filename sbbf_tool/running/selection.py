@@ -39,7 +39,7 @@ class Index(Protocol):
     lists: bool
     """Whether `narrow` reads the listing, so that no new file is missed."""
 
-    def narrow(self, files: Iterator[ListedFile], needs: Needs) -> Iterator[ListedFile]:
+    def narrow(self, files: Iterator[ListedFile], needs: Needs, table: Table | None) -> Iterator[ListedFile]:
         """Leave out those of the listed files that certainly hold none of the values. The first one stays if no other does."""
 
 
@@ -107,7 +107,7 @@ class Selection:
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         """List the files on this machine; see `discover`. A run that changes a table gets only the files that a commit can replace."""
         files = self._list(links)
-        return files if self.index is None or self._needs is None else self.index.narrow(files, self._needs)
+        return files if self.index is None or self._needs is None else self.index.narrow(files, self._needs, self.table)
 
     def _list(self, links: bool) -> Iterator[ListedFile]:
         from sbbf_tool.running.discover import discover, list_file

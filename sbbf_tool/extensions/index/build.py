@@ -24,7 +24,7 @@ from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageE
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.contents import CURRENT, Contents, IndexReport, SegmentEntry
-from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, selection_of, version_of
+from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, meaning_of, selection_of, version_of
 from sbbf_tool.extensions.index.segment import BLOCKS, NO_CLASS, UNITS, WHOLE_FILE, OpenSegment, Unit, UnitClass, write_blocks, write_units
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
 from sbbf_tool.file.cross_check import CrossChecks
@@ -104,6 +104,8 @@ class IndexTarget:
         """Replace `current.json`, and remove old files that it does not name."""
         if not self.is_new:
             self._ensure_own()
+        for name in contents.names_of(self.before.segments) - contents.names_of(after.segments):
+            os.utime(os.path.join(self.folder, name))  # the hour for readers that have it open begins now
         with write_whole(self.current, overwrite=not self.is_new) as stream:
             stream.write(contents.build(after))
         named = contents.names_of(after.segments)
@@ -186,12 +188,20 @@ def index_files(
     if not listed and selection.where is not None:
         raise UnreadableError("no file is in the partitions that are selected")
     fingerprints = {file.path: fingerprint_of(file) for file in listed}
-    segments, known, gone = _mark_dead(target, set(filter(None, fingerprints.values())))
-    new = [file for file in listed if fingerprints[file.path] not in known]
+    table = selection.table
+    meaning = meaning_of(table, before.column)
+    # When the table gives the name to another column, no unit is of use.
+    is_known = target.is_new or meaning == before.meaning
+    segments, known, gone = _mark_dead(target, set(filter(None, fingerprints.values())) if is_known else set())
+    mapped = {live.path for live in selection.live_files() if live.columns is not None} if table is not None else set()
+    new = [file for file in listed if fingerprints[file.path] not in known and file.path not in mapped]
     fpp = before.fpp if false_files is None else min(0.5, false_files / max(1, len(listed)))
     _wait_for_other_times(new)
     counts, reasons = Counter[str](new=0), dict[str, None]()  # an empty one would keep truth values as they are
     errors: list[str] = []
+    if mapped:
+        counts["doubtful"] += len(mapped)
+        reasons["the table finds the columns of the file by a mapping of its own"] = None
     verb = IndexUnits(before.column, fpp, dry_run, CrossChecks())
     with closing(_Collected(target.folder)) as collected:
         rows = carry(verb, selection.only(new)) if new else iter(())
@@ -222,8 +232,8 @@ def index_files(
                 segments.append(_write_segment(target.folder, collected.classes(), collected.files, collected.false_files))
             if len(segments) > MOST_SEGMENTS or (compact and (len(segments) > 1 or any(each.dead for each in segments))):
                 segments = [_merge(target.folder, segments)]
-            version = None if selection.table is None else selection.table.version
-            after = replace(before, fpp=fpp, table_version=version, segments=tuple(segments))
+            version = None if table is None else table.version
+            after = replace(before, fpp=fpp, table_version=version, meaning=meaning, segments=tuple(segments))
             if target.is_new or after != before:
                 target.publish(after)
     size = sum(each.units_bytes + each.blocks_bytes for each in segments)

@@ -71,6 +71,8 @@ class Contents:
     """FPP per file that was requested; None for that of the filters that the files have."""
     table_version: str | None = None
     """Version of the table that was indexed."""
+    meaning: str | None = None
+    """What the table means by the name of the column; see `lake_index.meaning_of`."""
     segments: tuple[SegmentEntry, ...] = field(default=())
 
     @property

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import Contents
     from sbbf_tool.file.question import Question
     from sbbf_tool.running.selection import Selection
+    from sbbf_tool.running.table import Table
     from sbbf_tool.verbs.verb import Needs
 
 _ONE = b"\1"
@@ -49,6 +50,16 @@ def fingerprint_of(file: ListedFile) -> bytes | None:
         return None
     parts = (os.fsencode(file.path), str(file.bytes).encode(), version_of(file).encode())
     return blake2b(b"\0".join(parts), digest_size=FINGERPRINT_BYTES).digest()
+
+
+def meaning_of(table: Table | None, column: str) -> str | None:
+    """Return what a table means by the name of a column: another column of the files has it when the table has renamed columns."""
+    if table is None:
+        return None
+    names, path = table.columns, table.columns.path_of(column)
+    ids = sorted(number for number, other in names.by_id.items() if other == path)
+    paths = sorted(stored for stored, other in names.by_path.items() if other == path)
+    return repr((path, ids, paths, path in names.unmapped, path is not None and names.readings.get(path)))
 
 
 def identify(file: ListedFile) -> ListedFile:
@@ -70,13 +81,17 @@ class LakeIndex:
         self.paths = self.contents.lake
         self.excluded, self.lists = 0, True
 
-    def narrow(self, files: Iterator[ListedFile], needs: Needs) -> Iterator[ListedFile]:
+    def narrow(self, files: Iterator[ListedFile], needs: Needs, table: Table | None) -> Iterator[ListedFile]:
         """Leave out the files that certainly hold none of the values. The first one stays if no other does: its report is the answer."""
+        is_meant = needs.columns[:1] == (self.contents.column,) and meaning_of(table, self.contents.column) == self.contents.meaning
         if not self.lists:
+            if not is_meant:
+                hint = "list the files, or update the index if the table has renamed the column"
+                raise UsageError(f"the index is of column {self.contents.column}", file=self.name, hint=hint)
             yield from self._find_known(needs)
             return
         self.excluded, first, is_empty = 0, None, True
-        known = self.find_excluded(needs.values) if needs.columns[:1] == (self.contents.column,) else frozenset()
+        known = self.find_excluded(needs.values) if is_meant else frozenset()
         for file in files:
             if _is_among(file, known):
                 first = first or file
@@ -90,8 +105,6 @@ class LakeIndex:
 
     def _find_known(self, needs: Needs) -> Iterator[ListedFile]:
         """Yield the indexed files that may hold one of the values, without a listing; one file if there is none."""
-        if needs.columns[:1] != (self.contents.column,):
-            raise UsageError(f"the index is of column {self.contents.column}: list the files", file=self.name)
         paths = list(self.find_paths(needs.values)) or [path for path, _ in zip(self.find_paths([None]), "1", strict=False)]
         self.excluded = sum(entry.files for entry in self.contents.segments) - len(paths)
         yield from map(ListedFile, paths)
@@ -138,12 +151,10 @@ def prune(index: str | os.PathLike[str], values: Mapping[str, object], *, listin
     wanted = values_of(values[column])
     if not listing:
         return list(lake_index.find_paths(wanted))
-    known = lake_index.find_excluded(wanted)
-    return [
-        file.path
-        for file in selection_of(replace(lake_index.contents, where=None)).files()
-        if file.skipped is None and not _is_among(file, known)
-    ]
+    selection = selection_of(replace(lake_index.contents, where=None))
+    is_meant = meaning_of(selection.table, column) == lake_index.contents.meaning
+    known = lake_index.find_excluded(wanted) if is_meant else frozenset()
+    return [file.path for file in selection.files() if file.skipped is None and not _is_among(file, known)]
 
 
 def selection_of(index: Contents) -> Selection:

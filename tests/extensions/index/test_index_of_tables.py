@@ -7,7 +7,9 @@ from pathlib import Path
 import deltalake
 import pyarrow as pa
 import pytest
+from pyiceberg.types import LongType
 
+from extensions.tables.iceberg.iceberg_tables import sql_catalog
 from sbbf_tool import Probe, run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
@@ -65,3 +67,30 @@ def test_rows_that_the_table_has_deleted_are_absent(table, tmp_path):
     deltalake.DeltaTable(table).delete("v = 5")
     rows = list(run(Probe("v", [5], confirm=True), index))
     assert all(row.report is not None and row.report.is_absent for row in rows)
+
+
+def test_another_column_gets_the_name(tmp_path, capsys):
+    catalog = sql_catalog(tmp_path)
+    table = catalog.create_table("n.t", schema=pa.schema([("v", pa.int64()), ("w", pa.int64())]))
+    for start in (0, 100, 200):
+        table.append(pa.table({"v": range(start, start + 100), "w": range(start + 1000, start + 1100)}))
+    root, index = table.location().removeprefix("file://"), str(tmp_path / "table.sbbfx")
+    assert build_index(root, "v", index).files == 3
+    assert [len(prune(index, {"v": [value]})) for value in (50, 1050)] == [1, 0]
+    with table.update_schema() as update:
+        update.rename_column("v", "old")
+    with table.update_schema() as update:
+        update.rename_column("w", "v")
+    # The index is of the column that is `old` now.
+    assert len(prune(index, {"v": [1050]})) == 3
+    rows = {row.path: row.report for row in run(Probe("v", [1050], confirm=True), index)}
+    assert [bool(report and report.hits) for report in rows.values()].count(True) == 1
+    capsys.readouterr()
+    assert sbbf(["probe", index, "v", "1050", "--quick"]) == 2
+    assert "renamed the column" in capsys.readouterr().err
+    assert (update_index(index).new_files, update_index(index).new_files) == (3, 0)
+    assert [len(prune(index, {"v": [value]})) for value in (50, 1050)] == [0, 1]
+    with table.update_schema() as update:
+        update.add_column("more", LongType())
+    assert [len(prune(index, {"v": [value]})) for value in (50, 1050)] == [0, 1]
+    catalog.close()
