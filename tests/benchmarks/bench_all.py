@@ -19,8 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import bench_files
+import bench_index
 import bench_kernel
 from figures import Figure, Target
+
+BENCHMARKS = bench_files.BENCHMARKS | bench_index.BENCHMARKS
 
 
 def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
@@ -40,7 +43,7 @@ def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
 
 def of_files(name: str, rounds: int, scale: float, parent: str | None) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="sbbf-bench-", dir=parent) as folder:
-        yield from bench_files.BENCHMARKS[name](Path(folder), rounds, scale)
+        yield from BENCHMARKS[name](Path(folder), rounds, scale)
 
 
 def main() -> None:
@@ -48,7 +51,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the figures here, too")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each contestant, of which the median counts")
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the rows")
-    parser.add_argument("--only", nargs="+", choices=("kernel", *bench_files.BENCHMARKS), default=("kernel", *bench_files.BENCHMARKS))
+    parser.add_argument("--only", nargs="+", choices=("kernel", *BENCHMARKS), default=("kernel", *BENCHMARKS))
     parser.add_argument("--folder", help="where files are made; the system's place for temporary files by default, or one in memory")
     chosen = parser.parse_args()
     # A process that may not keep its bytecode compiles every module each time.
