@@ -47,7 +47,7 @@ BUDGETS = {
     "verbs": 3_491,
     "running": 2_002,
     "spark": 1_825,
-    "cli": 5_860,
+    "cli": 5_861,
     "avro": 380,
     "paimon": 5_150,
     "tables": 4_450,

@@ -285,9 +285,8 @@ class Files:
         """Return the function that lists the files again; None if they are in a store, where a listing costs requests."""
         from sbbf_tool.storage.places import is_url
 
-        if self.state is not None or self.file is not None or self.spark is not None or self.is_listed or self.index is not None:
-            return None
-        if any(map(is_url, self.arguments)):
+        others = self.state, self.file, self.spark, self.files_from, self.index
+        if any(each is not None for each in others) or any(map(is_url, self.arguments)):
             return None
         return lambda: self.selection.files(links=work.changes)
 
