@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, deduplicate
 from sbbf_tool.extensions.paimon.files import FileIO, read_file
-from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_container import Bodies, build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import BuiltColumn
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_table_around
@@ -25,11 +25,23 @@ _MERGE_AT = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """A container and its contents."""
+    """Filters of columns, and their bytes by column."""
 
     columns: tuple[BuiltColumn, ...]
-    container: bytes
-    """The bytes to write to a file beside the data file, or to its manifest entry."""
+    filters: dict[str, bytes]
+
+    @property
+    def container(self) -> bytes:
+        """The bytes to write to a file beside the data file, or to its manifest entry."""
+        return build_verified({column: {KIND: body} for column, body in self.filters.items()})
+
+
+def build_verified(indexes: Bodies) -> bytes:
+    """Build a container, and read it as any other reader would."""
+    container = build_container(indexes)
+    if parse_container(container).bodies != indexes:
+        raise SbbfError("the new index differs from the planned one; nothing was written", hint="please report it")
+    return container
 
 
 def build(
@@ -63,43 +75,26 @@ def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_pa
     for batch in source.batches:
         for indexed, part in batch.items():
             hashes_by_column[indexed].add(part.hashes, part.rows, part.nulls)
-    filters = [
-        _build_column(indexed, request, source.types[indexed], hashes_by_column[indexed]) for indexed, request in requests_by_column.items()
-    ]
-    container = build_container(lay_out({column.column: {KIND: build_bloom64(bloom)} for column, bloom in filters}))
-    _verify(container, {str(indexed): hashes.hashes for indexed, hashes in hashes_by_column.items()}, name)
-    return BuiltIndex(tuple(column for column, _ in filters), container)
-
-
-def _verify(data: bytes, hashes: Mapping[str, Hashes], name: str) -> None:
-    """Read the finished container as any other reader would, and query it for every inserted value."""
-    container = parse_container(data)
-    for column, each in hashes.items():
-        if not parse_bloom64(container.body_of(container.indexes[column][KIND])).contains(each).all():
-            raise SbbfError("the new index has a false negative; nothing was written", file=name, place=column, hint="please report it")
+    columns, bodies = [], {}
+    for indexed, request in requests_by_column.items():
+        column, bodies[str(indexed)] = _build_column(indexed, request, source.types[indexed], hashes_by_column[indexed])
+        columns.append(column)
+    return BuiltIndex(tuple(columns), bodies)
 
 
 def _build_column(
-    indexed: IndexedColumn, request: IndexRequest, data_type: DataType, distinct_hashes: DistinctHashes
-) -> tuple[BuiltColumn, BloomFilter64]:
-    hashes = distinct_hashes.hashes
+    indexed: IndexedColumn, request: IndexRequest, data_type: DataType, distinct: DistinctHashes
+) -> tuple[BuiltColumn, bytes]:
+    """Build the filter of a column, and verify that it holds every value."""
+    hashes = distinct.hashes
     items = max(1, len(hashes)) if request.items is None else request.items
     bloom = BloomFilter64.for_items(items, request.fpp)
     bloom.insert(hashes)
-    column = BuiltColumn(
-        str(indexed),
-        str(data_type),
-        distinct_hashes.rows,
-        distinct_hashes.nulls,
-        len(hashes),
-        items,
-        request.fpp,
-        bloom.num_bits,
-        bloom.k,
-        bloom.fill_ratio,
-        bloom.estimate_fpp(),
-    )
-    return column, bloom
+    body = build_bloom64(bloom)
+    if not parse_bloom64(body).contains(hashes).all():
+        raise SbbfError("the new index has a false negative; nothing was written", place=str(indexed), hint="please report it")
+    figures = (bloom.num_bits, bloom.k, bloom.fill_ratio, bloom.estimate_fpp())
+    return BuiltColumn(str(indexed), str(data_type), distinct.rows, distinct.nulls, len(hashes), items, request.fpp, *figures), body
 
 
 class DistinctHashes:

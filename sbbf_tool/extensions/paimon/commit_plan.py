@@ -33,7 +33,7 @@ from sbbf_tool.extensions.paimon.manifest import (
     parse_manifest,
     parse_manifest_list,
 )
-from sbbf_tool.extensions.paimon.table import PaimonTable
+from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, NONE, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import KNOWN_FIELDS, PaimonSnapshot, TableSchema, build_snapshot
 from sbbf_tool.records import optional
 
@@ -63,6 +63,11 @@ class IndexChange:
     """None for no index."""
     path: str | None
     """The `.index` file to write; None to embed the container in the manifest, or for no index."""
+
+    @property
+    def place(self) -> tuple[str, str | None, int]:
+        """Where the index will be, its path if it is a file, and its bytes, as reports state them."""
+        return NONE if self.container is None else FILE if self.path else EMBEDDED, self.path, len(self.container or b"")
 
 
 @dataclass(frozen=True, slots=True)

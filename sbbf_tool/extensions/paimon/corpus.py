@@ -19,7 +19,7 @@ from sbbf_tool.extensions.conformance.kinds import BY_NAME, Kind
 from sbbf_tool.extensions.paimon import bloom64_spec
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing
-from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.index_container import build_container
 
 _COLUMN = "v"
 _DATA_FILE = "data-conformance-0.parquet"
@@ -159,10 +159,10 @@ def make_paimon() -> Iterator[CorpusFile]:
     index = _build_index(body)
     sound = _answer_with(kind, body)
     yield _Table("embedded", "the index is in the manifest", "BIGINT", kind, index, sound, is_embedded=True).build()
-    several = build_container(lay_out({"w": {KIND: body}, _COLUMN: {"bitmap": b"unknown", KIND: body}}))
+    several = build_container({"w": {KIND: body}, _COLUMN: {"bitmap": b"unknown", KIND: body}})
     about = "an index of two columns, with a bitmap before the Bloom filter"
     yield _Table("several-indexes", about, "BIGINT", kind, several, sound).build()
-    unknown_index = build_container(lay_out({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}}))
+    unknown_index = build_container({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}})
     about = "an index of an unknown type, which skips nothing"
     yield _Table("unknown-index", about, "BIGINT", kind, unknown_index, lambda plain: CANNOT_SAY).build()
     no_bits = bytes(len(body) - 4)
@@ -200,7 +200,7 @@ def _build_body(kind: Kind) -> bytes:
 
 
 def _build_index(body: bytes) -> bytes:
-    return build_container(lay_out({_COLUMN: {KIND: body}}))
+    return build_container({_COLUMN: {KIND: body}})
 
 
 def _answer_with(kind: Kind, body: bytes) -> Callable[[bytes], str]:

@@ -6,9 +6,11 @@ A path is a string with slashes, in the form that the implementation uses: a loc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
+from sbbf_tool.running.table import CreatingFiles
+from sbbf_tool.storage.system_calls import reason_of
 
 T = TypeVar("T")
 
@@ -16,14 +18,8 @@ LARGEST_METADATA = (1 << 31) - 1
 """In bytes: offsets in a container are Java ints, and so are the lengths of the arrays into which Paimon reads its other files."""
 
 
-class FileIO(Protocol):
-    """Storage to read from."""
-
-    def read(self, path: str, most: int | None = None) -> bytes:
-        """Read the whole file. Raises FileNotFoundError if it does not exist, and another OSError if it cannot be read.
-
-        A file of more than `most` bytes is not read, which also raises an OSError.
-        """
+class FileIO(CreatingFiles, Protocol):
+    """Storage of tables: it can create a file atomically, and durably, and only if the file does not exist."""
 
     def list(self, directory: str) -> Sequence[str]:
         """List the names in a directory, in any order; empty if there is no such directory."""
@@ -31,19 +27,8 @@ class FileIO(Protocol):
     def resolve(self, path: str) -> str:
         """Return the canonical path: absolute, with links followed, whether or not the file exists."""
 
-
-@runtime_checkable
-class WritableFiles(FileIO, Protocol):
-    """Storage to write to. It can create a file atomically, and only if the file does not exist."""
-
-    def create(self, path: str, data: bytes) -> None:
-        """Create a file atomically; it is durable on return. Raises FileExistsError, and changes nothing, if the file exists."""
-
     def replace(self, path: str, data: bytes) -> None:
         """Write a file atomically, replacing an existing one."""
-
-    def remove(self, path: str) -> None:
-        """Delete a file; do nothing if it does not exist."""
 
 
 def parse_file(files: FileIO, path: str, parse: Callable[[bytes], T]) -> T:
@@ -59,7 +44,7 @@ def read_file(files: FileIO, path: str, most: int | None = None) -> bytes:
     except FileNotFoundError:
         raise UnreadableError("no such file", file=path) from None
     except (OSError, ValueError) as error:  # ValueError: a path that no file system accepts
-        raise UnreadableError(f"cannot be read: {_describe_error(error)}", file=path) from error
+        raise UnreadableError(f"cannot be read: {reason_of(error)}", file=path) from error
 
 
 def list_names(files: FileIO, directory: str) -> Sequence[str]:
@@ -67,11 +52,7 @@ def list_names(files: FileIO, directory: str) -> Sequence[str]:
     try:
         return files.list(directory)
     except (OSError, ValueError) as error:
-        raise UnreadableError(f"cannot be listed: {_describe_error(error)}", file=directory) from error
-
-
-def _describe_error(error: Exception) -> str:
-    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UnreadableError(f"cannot be listed: {reason_of(error)}", file=directory) from error
 
 
 def join(*parts: str) -> str:
@@ -95,7 +76,7 @@ class OutsideError(UnreadableError):
 class ConfinedFiles:
     """Files of one table, below `root` after links are followed, since a manifest can name any file that this process may read or write.
 
-    Other files can be read only with `allow_outside`, and never written. See `FileIO` and `WritableFiles`.
+    Other files can be read only with `allow_outside`, and never written.
     """
 
     def __init__(self, files: FileIO, root: str, allow_outside: bool = False) -> None:
@@ -108,7 +89,7 @@ class ConfinedFiles:
 
     @property
     def is_writable(self) -> bool:
-        return isinstance(self._files, WritableFiles)
+        return hasattr(self._files, "create")
 
     def find_outside_place(self, path: str) -> str | None:
         """Return the target of a path if it is outside the table; None if it is inside."""
@@ -127,23 +108,24 @@ class ConfinedFiles:
         return self._files.list(directory)
 
     def create(self, path: str, data: bytes) -> None:
-        self._writable(path).create(path, data)
+        self._ensure_writable(path)
+        self._files.create(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
-        self._writable(path).replace(path, data)
+        self._ensure_writable(path)
+        self._files.replace(path, data)
 
     def remove(self, path: str) -> None:
-        self._writable(path).remove(path)
+        self._ensure_writable(path)
+        self._files.remove(path)
 
     def _ensure_readable(self, path: str) -> None:
         place = None if self.allow_outside else self.find_outside_place(path)
         if place is not None:
             raise OutsideError(path, place)
 
-    def _writable(self, path: str) -> WritableFiles:
+    def _ensure_writable(self, path: str) -> None:
         # The last component is not resolved: `create` fails on a link of that name, and `replace` replaces the link.
         place = self.find_outside_place(parent(path))
         if place is not None:
             raise RefusedError(f"the path leads outside the table, to {place}; nothing is written there", file=path)
-        assert isinstance(self._files, WritableFiles)
-        return self._files

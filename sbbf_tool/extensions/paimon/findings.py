@@ -93,7 +93,7 @@ class IndexInspector:
             for name in self._names.get(live.directory, {}).get(file.name, ())
             if name not in file.index_files
         )
-        size = index.container.size if index.container else len(file.embedded_index or b"")
+        size = len(index.container.data) if index.container else len(file.embedded_index or b"")
         place = (live.partition_text, live.entry.bucket, file.row_count, index.place, index.path)
         return InspectedIndex(InspectedFile(file.name, *place, size, figures), index, tuple(notes))
 

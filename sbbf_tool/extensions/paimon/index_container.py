@@ -14,9 +14,8 @@ Everything is big-endian.
     i32  redundant length, and that many redundant bytes (none so far)
     body                                 the bytes of the indexes
 
-Like Paimon's reader, this module takes the end of the head from the head length and ignores the redundant part, but keeps its bytes.
-Unknown kinds are kept too. As in Paimon, a column that occurs twice has the indexes of both occurrences; of two indexes of the same kind,
-the last one is used.
+Like Paimon's reader, this module takes the end of the head from the head length and ignores the redundant part. Unknown kinds are kept.
+As in Paimon, a column that occurs twice has the indexes of both occurrences; of two indexes of the same kind, the last one is used.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from sbbf_tool.errors import UnreadableError, UsageError
 
@@ -73,7 +71,6 @@ EMPTY = -1
 _FIXED = struct.Struct(">qiii")
 _I32 = struct.Struct(">i")
 _SPAN = struct.Struct(">ii")
-_NO_REDUNDANCY = _I32.pack(0)
 _MAX_SIZE = (1 << 31) - 1
 _SMALLEST_COLUMN = 6
 _SMALLEST_INDEX = 10
@@ -93,90 +90,52 @@ class IndexEntry:
         return self.start == EMPTY
 
 
+Bodies = Mapping[str, Mapping[str, bytes | None]]
+"""The bytes of indexes: column -> kind -> bytes; None for an EMPTY index."""
+
+
 @dataclass(frozen=True, slots=True)
-class ColumnEntry:
-    """Column of the container, by its name in the schema of the data file, and its indexes in order."""
-
-    name: str
-    indexes: tuple[IndexEntry, ...]
-
-
-@dataclass(frozen=True)
 class Container:
-    """Container as stored: its directory, the rest of the head, and the body.
+    """Container as stored, and its indexes as Paimon finds them: column -> kind -> the last entry of that kind.
 
-    Two containers are equal only if their bytes are equal.
+    A column has the name that it has in the schema of the data file.
     """
 
-    columns: tuple[ColumnEntry, ...]
-    body: bytes
-    head_tail: bytes = _NO_REDUNDANCY
-    """The rest of the head: the redundant length and the redundant bytes."""
-
-    @cached_property
-    def head_length(self) -> int:
-        """Number of bytes before the body."""
-        return _FIXED.size + len(_build_directory(self.columns)) + len(self.head_tail)
-
-    @property
-    def size(self) -> int:
-        return self.head_length + len(self.body)
-
-    @cached_property
-    def indexes(self) -> dict[str, dict[str, IndexEntry]]:
-        """Indexes as Paimon finds them: column -> kind -> the last entry of that kind."""
-        indexes_by_name: dict[str, dict[str, IndexEntry]] = {}
-        for column in self.columns:
-            indexes_by_name.setdefault(column.name, {}).update((index.kind, index) for index in column.indexes)
-        return indexes_by_name
+    data: bytes
+    indexes: Mapping[str, Mapping[str, IndexEntry]]
 
     def body_of(self, index: IndexEntry) -> bytes:
         """Return the bytes of an index; empty for an EMPTY one."""
-        if index.empty:
-            return b""
-        start = index.start - self.head_length
-        return self.body[start : start + index.length]
+        return b"" if index.empty else self.data[index.start : index.start + index.length]
 
     @property
     def bodies(self) -> dict[str, dict[str, bytes | None]]:
-        """The bytes of all indexes, in the form that `lay_out` takes."""
+        """The bytes of all indexes, in the form that `build_container` takes."""
         return {
             column: {kind: None if index.empty else self.body_of(index) for kind, index in kinds.items()}
             for column, kinds in self.indexes.items()
         }
 
 
-def lay_out(indexes: Mapping[str, Mapping[str, bytes | None]]) -> Container:
-    """Build a container from indexes (column -> kind -> bytes), in the given order and without gaps; None makes an EMPTY index.
+def build_container(indexes: Bodies) -> bytes:
+    """Build the bytes of a container with these indexes, in the given order and without gaps.
 
     For one column, the bytes equal those that Paimon writes; Paimon writes several columns in the order of a Java HashMap. Raises
     UsageError for a name of more than 65,535 bytes or a container of more than 2 GiB.
     """
-    entries_by_name = {
-        name: tuple(IndexEntry(kind, 0, len(body or b"")) for kind, body in kinds.items()) for name, kinds in indexes.items()
-    }
-    offset = Container(tuple(ColumnEntry(name, entries) for name, entries in entries_by_name.items()), b"").head_length
-    bodies: list[bytes] = []
-    columns = []
+    sizes = (len(build_utf(name)) + _I32.size + sum(len(build_utf(kind)) + _SPAN.size for kind in kinds) for name, kinds in indexes.items())
+    head_length = offset = _FIXED.size + sum(sizes) + _I32.size
+    head = [_FIXED.pack(MAGIC, VERSION, head_length, len(indexes))]
+    bodies = [_I32.pack(0)]
     for name, kinds in indexes.items():
-        entries = []
+        head += (build_utf(name), _I32.pack(len(kinds)))
         for kind, body in kinds.items():
-            if body is None:
-                entries.append(IndexEntry(kind, EMPTY, 0))
-                continue
-            entries.append(IndexEntry(kind, offset, len(body)))
-            bodies.append(body)
-            offset += len(body)
-        columns.append(ColumnEntry(name, tuple(entries)))
+            bodies.append(body or b"")
+            head += (build_utf(kind), _SPAN.pack(EMPTY if body is None else offset, len(bodies[-1])))
+            offset += len(bodies[-1])
     if offset > _MAX_SIZE:
         raise UsageError(f"the file index would have {offset} bytes; the limit is {_MAX_SIZE}")
-    return Container(tuple(columns), b"".join(bodies))
-
-
-def build_container(container: Container) -> bytes:
-    """Build the bytes of a container; `parse_container` returns an equal one."""
-    fixed = _FIXED.pack(MAGIC, VERSION, container.head_length, len(container.columns))
-    return fixed + _build_directory(container.columns) + container.head_tail + container.body
+    return b"".join((*head, *bodies))
 
 
 def parse_container(data: bytes) -> Container:
@@ -194,17 +153,16 @@ def parse_container(data: bytes) -> Container:
         raise UnreadableError(f"the file index has version {version}; only {VERSION} is supported", place="offset 8")
     if not _FIXED.size <= head_length <= len(data):
         raise UnreadableError(f"the header states {head_length} bytes, but the file index has {len(data)}", place="offset 12")
-    columns: list[ColumnEntry] = []
+    indexes: dict[str, dict[str, IndexEntry]] = {}
     offset = _FIXED.size
     for _ in range(_check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
         name, offset = parse_utf(data, offset, head_length)
         index_count, offset = _parse_i32(data, offset, head_length)
-        indexes = []
+        kinds = indexes.setdefault(name, {})
         for _ in range(_check_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")):
             index, offset = _parse_index(data, offset, head_length)
-            indexes.append(index)
-        columns.append(ColumnEntry(name, tuple(indexes)))
-    return Container(tuple(columns), data[head_length:], data[offset:head_length])
+            kinds[index.kind] = index
+    return Container(data, indexes)
 
 
 def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry, int]:
@@ -232,12 +190,3 @@ def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) ->
             f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header", place=f"offset {offset}"
         )
     return count
-
-
-def _build_directory(columns: tuple[ColumnEntry, ...]) -> bytes:
-    parts: list[bytes] = []
-    for column in columns:
-        parts += (build_utf(column.name), _I32.pack(len(column.indexes)))
-        for index in column.indexes:
-            parts += (build_utf(index.kind), _SPAN.pack(index.start, index.length))
-    return b"".join(parts)

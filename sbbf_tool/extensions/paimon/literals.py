@@ -116,16 +116,13 @@ def _parse_double(text: str) -> float:
 def _parse_float(text: str) -> np.float32:
     """Parse the float nearest to the decimal; a conversion through a double could round twice."""
     double = _parse_double(text)
-    if not math.isfinite(double):
-        return np.float32(double)
     with np.errstate(over="ignore"):
         nearest = np.float32(double)
-    if np.isinf(nearest):
+        if math.isfinite(double) and double not in (0.0, float(nearest)):
+            # A double half way between two floats has an even last bit. Its odd neighbour on the side of the decimal rounds as that does.
+            error = Fraction(text) - Fraction(double)
+            if error and not np.float64(double).view(np.int64) & 1:
+                nearest = np.float32(math.nextafter(double, math.inf if error > 0 else -math.inf))
+    if np.isinf(nearest) and math.isfinite(double):
         raise UsageError(f"{text!r:.60} is out of the range of FLOAT")
-    if double in (0.0, float(nearest)):
-        return nearest
-    exact = Fraction(text)
-    with np.errstate(over="ignore"):
-        candidates = [nearest, np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))]
-    finite = [value for value in candidates if np.isfinite(value)]
-    return min(finite, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1))
+    return nearest

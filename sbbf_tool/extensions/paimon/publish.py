@@ -7,30 +7,35 @@ otherwise the commit is planned again. LATEST is a hint and is written last. Fil
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from sbbf_tool import log
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange, check_publishable, plan_commit
-from sbbf_tool.extensions.paimon.files import WritableFiles, join, list_names
+from sbbf_tool.extensions.paimon.files import FileIO, join, list_names
 from sbbf_tool.extensions.paimon.index_options import parse_boolean, parse_manifest_threshold
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
+from sbbf_tool.extensions.paimon.reports import SkippedFile
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, snapshot_path
 from sbbf_tool.running.table import NewFiles, attempts
 from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
+
+Row = TypeVar("Row")
 
 _ATTEMPTS = 10
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 """Seconds; the wait doubles per attempt."""
 
 
-def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> tuple[int | None, set[str]]:
+def publish(files: FileIO, path: str, changes: Iterable[IndexChange]) -> tuple[int | None, set[str]]:
     """Write these indexes one by one and commit the changes to the latest state of the table.
 
     Return the number of the snapshot, None if no data file is as it was, and the data files that another commit deleted, or whose index it
@@ -78,7 +83,7 @@ def publish(files: WritableFiles, path: str, changes: Iterable[IndexChange]) -> 
     )
 
 
-def _create_snapshot(files: WritableFiles, path: str, data: bytes) -> bool:
+def _create_snapshot(files: FileIO, path: str, data: bytes) -> bool:
     """Create the snapshot; return whether it is this commit's: the file is new, or has the same bytes (a response may get lost).
 
     Raises OSError if the file does not exist, and WriteError if that is unknown.
@@ -103,8 +108,9 @@ ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 """The beginning of the address of a file in other storage."""
 
 
-def ensure_changeable(table: PaimonTable) -> None:
-    """Raise RefusedError for a table whose commits involve more than this tool supports, before any index is built."""
+def open_changeable(files: FileIO | None, path: str | os.PathLike[str], allow_outside: bool) -> PaimonTable:
+    """Open a table to change its indexes. Raises RefusedError if its commits involve more than this tool supports."""
+    table = open_table(files, path, allow_outside=allow_outside)
     schema, options = table.schema, table.schema.options
     reasons = (
         ("it has a primary key, so compaction rewrites its files", bool(schema.primary_keys)),
@@ -119,6 +125,7 @@ def ensure_changeable(table: PaimonTable) -> None:
     if not table.files.is_writable or ADDRESS.match(table.path):
         raise RefusedError("a commit needs a local file system, on which a file can be created atomically", file=table.path, hint=REWRITE)
     check_publishable(table)
+    return table
 
 
 class Placement:
@@ -130,18 +137,15 @@ class Placement:
         self._names: dict[str, set[str]] = {}
         """The names in each directory."""
 
-    def choose_path(self, live: IndexedFile, size: int) -> str | None:
-        """Return the path of the `.index` file for a container of `size` bytes; None if it goes into the manifest.
-
-        Raises RefusedError if the file would be outside the table.
-        """
-        if size <= self._threshold:
-            return None
+    def put(self, live: IndexedFile, container: bytes) -> IndexChange:
+        """Return the change that gives a data file this container. Raises RefusedError if its file would be outside the table."""
+        if len(container) <= self._threshold:
+            return IndexChange(live.entry, container, None)
         if self._table.files.find_outside_place(live.directory) is not None:
             raise RefusedError("the index would be written outside the table")
         if live.directory not in self._names:
             self._names[live.directory] = set(list_names(self._table.files, live.directory))
-        return join(live.directory, _choose_index_name(live.file.name, self._names[live.directory]))
+        return IndexChange(live.entry, container, join(live.directory, _choose_index_name(live.file.name, self._names[live.directory])))
 
 
 def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
@@ -153,19 +157,33 @@ def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
     return name
 
 
-def carry_out(table: PaimonTable, changes: Iterable[IndexChange], *, dry_run: bool) -> tuple[int | None, set[str]]:
+def carry_out(
+    table: PaimonTable, changes: Iterable[tuple[IndexChange, Row]], skipped: list[SkippedFile], *, dry_run: bool
+) -> tuple[dict[str, Any], tuple[Row, ...]]:
     """Publish the changes as one commit: see `publish`; a dry run only plans each of them, and keeps none.
 
-    Raises RefusedError or WriteError; except for an unknown outcome, nothing is then changed.
+    Return the first fields of the report, and the rows of the changes that were made; the other files are appended to `skipped`. Raises
+    RefusedError or WriteError; except for an unknown outcome, nothing is then changed.
     """
-    if dry_run:
-        deque(changes, maxlen=0)
-        return None, set()
+    rows: dict[str, Row] = {}
+
+    def take_rows() -> Iterator[IndexChange]:
+        for change, row in changes:
+            rows[change.entry.file.name] = row
+            yield change
+
+    snapshot_id, missing = None, set[str]()
     try:
-        return publish(table.files, table.path, changes)
+        if dry_run:
+            deque(take_rows(), maxlen=0)
+        else:
+            snapshot_id, missing = publish(table.files, table.path, take_rows())
     except FileExistsError as error:
         message = "the file was created while indexes were built: another process adds indexes, too; nothing was changed"
         raise RefusedError(message, file=error.filename or table.path, hint="run again") from error
     except OSError as error:
         kind = RefusedError if error.errno in FORBIDDEN else WriteError
         raise kind(f"{reason_of(error)}; nothing was changed", file=error.filename or table.path) from error
+    skipped += (SkippedFile(name, "another commit deleted it, or changed its index, in the meantime") for name in sorted(missing))
+    fields = {"table": table.path, "dry_run": dry_run, "snapshot_before": table.snapshot_id, "snapshot_after": snapshot_id}
+    return fields | {"skipped": tuple(skipped)}, tuple(row for name, row in rows.items() if name not in missing)

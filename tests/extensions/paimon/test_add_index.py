@@ -21,7 +21,7 @@ from sbbf_tool.extensions.avro.file import iter_values, parse_header
 from sbbf_tool.extensions.paimon.binary_row import parse_row
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.index_container import build_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.manifest import ADD, DELETE
 from sbbf_tool.extensions.paimon.reports import AddIndexReport
@@ -378,7 +378,7 @@ def test_one_column(new_table: NewTable, threshold: str, place: str) -> None:
 
 def with_bitmap() -> bytes:
     full = build_bloom64(BloomFilter64(np.full(9, 255, np.uint8), 3))
-    return build_container(lay_out({"id": {"bitmap": b"any bytes"}, "s": {KIND: full}}))
+    return build_container({"id": {"bitmap": b"any bytes"}, "s": {KIND: full}})
 
 
 def test_indexes_of_other_types_stay(new_table: NewTable) -> None:

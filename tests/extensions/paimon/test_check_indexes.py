@@ -16,7 +16,7 @@ from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.fast_hash import Hashes, hash_bytes, hash_longs
-from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.index_container import build_container
 from sbbf_tool.extensions.paimon.rules import INDEX_RULES
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.check import check_paimon
@@ -36,7 +36,7 @@ def filter_of(hashes: Hashes, items: int = 100, fpp: float = 0.01) -> bytes:
 
 
 def container_of(**filters: bytes | None) -> bytes:
-    return build_container(lay_out({column: {KIND: body} for column, body in filters.items()}))
+    return build_container({column: {KIND: body} for column, body in filters.items()})
 
 
 RIGHT = hash_longs(np.array(NUMBERS, np.int64))
@@ -52,7 +52,7 @@ DEFECTS: dict[str, Mapping[str, Any]] = {
     "unreferenced-index": {"beside": "data.parquet-3.index"},
     "outside-table": {"external_path": "/elsewhere/data.parquet"},
     "unknown-column": {"embedded": container_of(gone=filter_of(RIGHT))},
-    "unknown-kind": {"embedded": build_container(lay_out({"id": {"hologram": b"?"}}))},
+    "unknown-kind": {"embedded": build_container({"id": {"hologram": b"?"}})},
     "no-hash": {"embedded": container_of(flag=filter_of(RIGHT))},
     "many-hash-functions": {"embedded": container_of(id=b"\0\0\0\x80" + b"\xff" * 100)},
     "no-hash-functions": {"embedded": container_of(id=bytes(4) + b"\xff" * 100)},

@@ -18,7 +18,7 @@ from extensions.paimon.paimon_tables import NewFile, TableMaker, contents
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.index_container import build_container, lay_out
+from sbbf_tool.extensions.paimon.index_container import build_container
 from support.places import open_folder, without_privileges
 from support.tables import each
 
@@ -86,7 +86,7 @@ def assert_error(outcome: tuple[int, str, str], code: int, message: str) -> None
 
 def lie(path: Path, column: str) -> None:
     """Write an index without a bit set."""
-    path.write_bytes(build_container(lay_out({column: {KIND: build_bloom64(BloomFilter64.for_items(10, 0.1))}})))
+    path.write_bytes(build_container({column: {KIND: build_bloom64(BloomFilter64.for_items(10, 0.1))}}))
 
 
 def test_inspect(orders, index, sbbf):

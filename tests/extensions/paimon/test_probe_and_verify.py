@@ -15,7 +15,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build, build_index
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.index_container import build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
@@ -54,7 +54,7 @@ def test_a_file_whose_index_cannot_be_read_may_hold_any_value(new_table: NewTabl
         NewFile(ONE_VALUE, name="missing.parquet", extra_files=("missing.parquet.index",)),
         NewFile(ONE_VALUE, name="twice.parquet", extra_files=("twice.parquet.index", "twice.parquet-1.index")),
         NewFile(ONE_VALUE, name="broken.parquet", embedded=b"\0" * 30),
-        NewFile(ONE_VALUE, name="short.parquet", embedded=build_container(lay_out({"s": {"bloom-filter": b"\0\0"}}))),
+        NewFile(ONE_VALUE, name="short.parquet", embedded=build_container({"s": {"bloom-filter": b"\0\0"}})),
     )
     report = inspect_paimon(str(maker.root))
     assert (rules(report), bool(report.errors)) == (["unreadable-index"] * 4, True)
@@ -85,7 +85,7 @@ def test_indexes_paimon_does_not_look_at(
 def test_a_type_without_hash_and_a_column_without_index_remain(new_table: NewTable) -> None:
     maker = new_table([("id", "BIGINT"), ("s", "STRING"), ("flag", "BOOLEAN"), ("n", "INT")])
     container = {"flag": {"bloom-filter": bytes(3) + b"\1\0"}, "n": {"bitmap": b""}, "s": {"bloom-filter": None}}
-    maker.commit(NewFile(ONE_VALUE, name="x", embedded=build_container(lay_out(container))))
+    maker.commit(NewFile(ONE_VALUE, name="x", embedded=build_container(container)))
     assert answers(probe_paimon(str(maker.root), "flag", ["true"])) == {"x": [True]}
     assert answers(probe_paimon(str(maker.root), "n", ["1"])) == {"x": [True]}
     assert answers(probe_paimon(str(maker.root), "id", ["1"])) == {"x": [True]}
@@ -130,7 +130,7 @@ def test_older_files_know_columns_by_older_names_and_types(new_table: NewTable) 
 def test_k_of_128_and_more_is_queried_as_paimon_does(new_table: NewTable) -> None:
     bloom = BloomFilter64(np.zeros(100, np.uint8), 133)
     maker = new_table()
-    maker.commit(NewFile(ONE_VALUE, name="x", embedded=build_container(lay_out({"s": {"bloom-filter": build_bloom64(bloom)}}))))
+    maker.commit(NewFile(ONE_VALUE, name="x", embedded=build_container({"s": {"bloom-filter": build_bloom64(bloom)}})))
     report = probe_paimon(str(maker.root), "s", ["a"])
     assert answers(report) == {"x": [True]}
     assert "k = 133" in report.files[0].answers[0].reason
@@ -175,7 +175,7 @@ def test_values_that_are_hard_to_format(files: LocalFolders, tmp_path: Path) -> 
     broken_text = pa.array([b"\xff\xfe"]).view(pa.string())
     far = pa.array([2**62], pa.int64()).view(pa.timestamp("us"))
     pq.write_table(pa.table({"b": pa.array([b"\xff"]), "s": broken_text, "t": far}), data)
-    index.write_bytes(build_container(lay_out({name: {"bloom-filter": bytes(3) + b"\1\0"} for name in "bst"})))
+    index.write_bytes(build_container({name: {"bloom-filter": bytes(3) + b"\1\0"} for name in "bst"}))
     columns = verify_pair(files, str(index), str(data)).files[0].columns
     assert [column.examples for column in columns] == [("0xff",), ("0xfffe",), ("a value that cannot be formatted",)]
 
@@ -188,9 +188,7 @@ def test_a_column_that_cannot_be_verified_does_not_hide_the_others(files: LocalF
     data_file = str(new.path)
     good = parse_container(build(files, data_file, [IndexRequest("id")]).container)
     body = good.body_of(good.indexes["id"]["bloom-filter"])
-    index.write_bytes(
-        build_container(lay_out({name: {"bloom-filter": body} for name in ("nope", "id", "s")} | {"broken": {"bloom-filter": b""}}))
-    )
+    index.write_bytes(build_container({name: {"bloom-filter": body} for name in ("nope", "id", "s")} | {"broken": {"bloom-filter": b""}}))
     report = verify_pair(files, str(index), data_file)
     problems = {column.column: column.problem for column in report.files[0].columns}
     assert {(column.rows, column.nulls, column.false_negatives) for column in report.files[0].columns if column.problem} == {(0, 0, 0)}

@@ -7,21 +7,22 @@ indexes of other columns and other types are kept in the new container, bit for 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
-from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND
-from sbbf_tool.extensions.paimon.build_index import BuiltIndex, build_index
+from sbbf_tool.extensions.paimon.build_index import BuiltIndex, build_index, build_verified
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.fast_hash import key_of
 from sbbf_tool.extensions.paimon.files import FileIO, read_file
-from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_container import Bodies
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, index_requests, parse_bloom_columns, why_unused
-from sbbf_tool.extensions.paimon.publish import ADDRESS, Placement, carry_out, ensure_changeable
-from sbbf_tool.extensions.paimon.reports import AddIndexReport, NewIndex, SkippedFile
-from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, IndexedFile, PaimonTable, find_index, open_table, request_in_file
+from sbbf_tool.extensions.paimon.publish import ADDRESS, Placement, carry_out, open_changeable
+from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuiltColumn, NewIndex, SkippedFile
+from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_index, request_in_file
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.numbers import format_percent
@@ -48,24 +49,12 @@ def add_paimon_index(
     indexed, RefusedError for a table whose commits are not supported and if writing is not permitted, WriteError if writing fails, and
     UnreadableError if the table cannot be read; in all these cases the table is unchanged.
     """
-    paimon_table = open_table(files, table, allow_outside=allow_outside)
-    ensure_changeable(paimon_table)
+    paimon_table = open_changeable(files, table, allow_outside)
     with ErrorPlace(paimon_table.path):
         requests = _resolve_requests(paimon_table.schema, index_requests(columns))
-    new_indexes: list[NewIndex] = []
-    skipped: list[SkippedFile] = []
-    changes = _build_changes(paimon_table, requests, new_indexes, skipped, rebuild == "all", force, max_page_bytes)
-    snapshot_id, missing = carry_out(paimon_table, changes, dry_run=dry_run)
-    skipped += (SkippedFile(name, "another commit deleted or indexed it in the meantime") for name in sorted(missing))
-    return AddIndexReport(
-        table=paimon_table.path,
-        dry_run=dry_run,
-        snapshot_before=paimon_table.snapshot_id,
-        snapshot_after=snapshot_id,
-        new_indexes=tuple(each for each in new_indexes if each.data_file not in missing),
-        skipped=tuple(skipped),
-        notes=_build_notes(paimon_table.schema, requests),
-    )
+    adding = _Adding(paimon_table, requests, rebuild == "all", force, max_page_bytes)
+    fields, new_indexes = carry_out(paimon_table, adding.build_changes(), adding.skipped, dry_run=dry_run)
+    return AddIndexReport(**fields, new_indexes=new_indexes, notes=_build_notes(paimon_table.schema, requests))
 
 
 def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
@@ -79,99 +68,81 @@ def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list
     return requests
 
 
-def _build_changes(
-    table: PaimonTable,
-    requests: Sequence[IndexRequest],
-    new_indexes: list[NewIndex],
-    skipped: list[SkippedFile],
-    rebuilds: bool,
-    force: bool,
-    max_page_bytes: MaxPageBytes,
-) -> Iterator[IndexChange]:
-    """Build the indexes one by one, so that only one container is in memory. Append the result of each file to the lists."""
-    placement = Placement(table)
-    for live in table.live_files:
-        report = _build(table, live, requests, skipped, rebuilds, force, max_page_bytes)
-        if report is None:
-            continue
-        try:
-            path = placement.choose_path(live, len(report.container))
-        except RefusedError as error:
-            skipped.append(SkippedFile(live.file.name, error.message))
-            continue
-        new_indexes.append(NewIndex(live.file.name, FILE if path else EMBEDDED, path, len(report.container), report.columns))
-        yield IndexChange(live.entry, report.container, path)
+@dataclass
+class _Adding:
+    """The addition of indexes to the data files of a table, and the files and columns that get none."""
 
+    table: PaimonTable
+    requests: Sequence[IndexRequest]
+    rebuilds: bool
+    force: bool
+    max_page_bytes: MaxPageBytes
+    skipped: list[SkippedFile] = field(default_factory=list)
 
-def _build(
-    table: PaimonTable,
-    live: IndexedFile,
-    requests: Sequence[IndexRequest],
-    skipped: list[SkippedFile],
-    rebuilds: bool,
-    force: bool,
-    max_page_bytes: MaxPageBytes,
-) -> BuiltIndex | None:
-    """Build the container of a data file, with its present indexes; None, with a reason in `skipped`, if it gets no other index."""
-    file = live.file
-    if reason := _why_skipped(live):
-        skipped.append(SkippedFile(file.name, reason))
-        return None
-    index = find_index(table.files, live)
-    if index.problem is not None:
-        reason = f"its index cannot be used: {index.problem}; remove unreadable indexes first"
-        skipped.append(SkippedFile(file.name, reason, is_unreadable=True))
-        return None
-    in_file = []
-    for request in requests:
-        renamed = request_in_file(table, live, request)
-        if renamed is None:
-            skipped.append(SkippedFile(file.name, f"column {request.column} is newer than the file"))
-        elif rebuilds or index.container is None or KIND not in index.container.indexes.get(renamed.column, {}):
-            in_file.append(renamed)
-    if not in_file:
-        if index.container is not None:
-            skipped.append(SkippedFile(file.name, "already indexed"))
-        return None
-    try:
-        new_index = build_index(read_file(table.files, live.path), live.path, in_file, max_page_bytes)
-        if not force:
-            new_index = _leave_out_saturated(new_index, file.name, skipped)
-        if not new_index.columns:
-            return None
-        return new_index if index.container is None else _merge(index.container, new_index)
-    except (UnreadableError, UsageError, OversizedPageError) as error:
-        error.file = None  # the report names the file
-        skipped.append(SkippedFile(file.name, str(error), is_unreadable=not isinstance(error, UsageError)))
-        return None
+    def build_changes(self) -> Iterator[tuple[IndexChange, NewIndex]]:
+        """Build the indexes one by one, so that only one container is in memory."""
+        placement = Placement(self.table)
+        for live in self.table.live_files:
+            if reason := _why_skipped(live):
+                self._skip(live, reason)
+                continue
+            present = find_index(self.table.files, live)
+            if present.problem is not None:
+                self._skip(live, f"its index cannot be used: {present.problem}; remove unreadable indexes first", is_unreadable=True)
+                continue
+            bodies = present.container.bodies if present.container is not None else {}
+            requests = self._find_requests(live, bodies)
+            if not requests:
+                if bodies:
+                    self._skip(live, "already indexed")
+                continue
+            try:
+                index = build_index(read_file(self.table.files, live.path), live.path, requests, self.max_page_bytes)
+                columns = self._leave_out_saturated(live, index)
+                if not columns:
+                    continue
+                change = placement.put(live, _merge(bodies, {column.column: index.filters[column.column] for column in columns}))
+            except (UnreadableError, UsageError, RefusedError) as error:
+                error.file = None  # the report names the file
+                self._skip(live, str(error), is_unreadable=isinstance(error, UnreadableError | OversizedPageError))
+                continue
+            yield change, NewIndex(live.file.name, *change.place, columns)
 
+    def _skip(self, live: IndexedFile, reason: str, *, is_unreadable: bool = False, is_refused: bool = False) -> None:
+        self.skipped.append(SkippedFile(live.file.name, reason, is_unreadable, is_refused))
 
-def _leave_out_saturated(index: BuiltIndex, data_file: str, skipped: list[SkippedFile]) -> BuiltIndex:
-    """Return the index without the filters that exclude hardly any value; append them to `skipped`."""
-    columns = tuple(column for column in index.columns if column.estimated_fpp <= max(2 * column.fpp, sizing.SATURATED_FPP))
-    if len(columns) == len(index.columns):
-        return index
-    for column in index.columns:
-        if column not in columns:
+    def _find_requests(self, live: IndexedFile, present: Bodies) -> list[IndexRequest]:
+        """Return the requests for columns that get a filter, by their names in the data file."""
+        requests = []
+        for request in self.requests:
+            renamed = request_in_file(self.table, live, request)
+            if renamed is None:
+                self._skip(live, f"column {request.column} is newer than the file")
+            elif self.rebuilds or KIND not in present.get(renamed.column, {}):
+                requests.append(renamed)
+        return requests
+
+    def _leave_out_saturated(self, live: IndexedFile, index: BuiltIndex) -> tuple[BuiltColumn, ...]:
+        """Return the columns without those whose filters exclude hardly any value."""
+        columns = []
+        for column in index.columns:
+            if self.force or column.estimated_fpp <= max(2 * column.fpp, sizing.SATURATED_FPP):
+                columns.append(column)
+                continue
             rate = f"would have a false-positive rate of {format_percent(column.estimated_fpp)}: items = {column.items}"
             reason = f"the filter of column {column.column} {rate} for {column.ndv:,} values; it is written only if forced"
-            skipped.append(SkippedFile(data_file, reason, is_refused=True))
-    bodies = parse_container(index.container).bodies
-    return BuiltIndex(columns, build_container(lay_out({column.column: bodies[column.column] for column in columns})))
+            self._skip(live, reason, is_refused=True)
+        return tuple(columns)
 
 
-def _merge(present: Container, index: BuiltIndex) -> BuiltIndex:
-    """Return the new filters with all present indexes that they do not replace, bit for bit."""
-    new = parse_container(index.container)
-    bodies = present.bodies
-    for column, kinds in new.bodies.items():
-        bodies.setdefault(column, {}).update(kinds)
-    container = build_container(lay_out(bodies))
-    if parse_container(container).bodies != bodies:
-        raise SbbfError("the new index differs from the planned one; nothing was written", hint="please report it")
-    if container == build_container(present):
+def _merge(present: Bodies, filters: Mapping[str, bytes]) -> bytes:
+    """Return the container of the new filters, and of all present indexes that they do not replace, bit for bit."""
+    bodies = {column: dict(kinds) for column, kinds in present.items()}
+    for column, body in filters.items():
+        bodies.setdefault(column, {})[KIND] = body
+    if bodies == present:
         raise UsageError("the index has the same filters already")
-    return BuiltIndex(index.columns, container)
+    return build_verified(bodies)
 
 
 def _why_skipped(live: IndexedFile) -> str | None:

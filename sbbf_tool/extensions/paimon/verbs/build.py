@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extensions.paimon.build_index import build
-from sbbf_tool.extensions.paimon.files import WritableFiles, list_names
+from sbbf_tool.extensions.paimon.files import FileIO, list_names
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, index_requests, parse_bloom_columns
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import BuildReport
@@ -30,7 +30,7 @@ def build_paimon_index(
     output: str | os.PathLike[str] | None = None,
     dry_run: bool = False,
     max_page_bytes: MaxPageBytes = None,
-    files: WritableFiles | None = None,
+    files: FileIO | None = None,
 ) -> BuildReport:
     """Write a container for these columns of a Parquet, ORC or Avro data file to `output`, by default `<data file>.index`.
 
@@ -70,7 +70,7 @@ def _default_requests(table_and_file: tuple[PaimonTable, IndexedFile] | None, pa
     )
 
 
-def _write(files: WritableFiles, target: str, data: bytes) -> None:
+def _write(files: FileIO, target: str, data: bytes) -> None:
     try:
         files.create(target, data)
     except FileExistsError:

@@ -40,7 +40,7 @@ def inspect_paimon(
 def inspect_container(container: Container, name: str) -> PaimonInspectReport:
     """Inspect a container alone, without the types of its columns."""
     notes: list[indexes.Note] = []
-    file = InspectedFile(name, "", None, None, FILE, name, container.size, indexes.inspect_container(container, notes))
+    file = InspectedFile(name, "", None, None, FILE, name, len(container.data), indexes.inspect_container(container, notes))
     return PaimonInspectReport(name, None, (file,), _sum_columns((file,)), tuple(note.to_finding(name) for note in notes))
 
 

@@ -10,15 +10,16 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UsageError
+from sbbf_tool.errors import ErrorPlace, RefusedError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND
+from sbbf_tool.extensions.paimon.build_index import build_verified
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.files import FileIO
-from sbbf_tool.extensions.paimon.index_container import Container, build_container, lay_out, parse_container
+from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.index_options import parse_bloom_columns
-from sbbf_tool.extensions.paimon.publish import Placement, carry_out, ensure_changeable
+from sbbf_tool.extensions.paimon.publish import Placement, carry_out, open_changeable
 from sbbf_tool.extensions.paimon.reports import RemovedIndex, RemoveIndexReport, SkippedFile
-from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, NONE, FileIndex, IndexedFile, PaimonTable, find_index, open_table
+from sbbf_tool.extensions.paimon.table import NONE, IndexedFile, PaimonTable, find_index
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, parse_indexed_column, resolve_column
 
 
@@ -41,25 +42,14 @@ def remove_paimon_index(
     names = as_names(columns)
     if unreadable and names:
         raise UsageError("unreadable indexes are removed as a whole: name no column")
-    paimon_table = open_table(files, table, allow_outside=allow_outside)
-    ensure_changeable(paimon_table)
+    paimon_table = open_changeable(files, table, allow_outside)
     with ErrorPlace(paimon_table.path):
         for name in names:
             _ensure_exists(paimon_table, name)
-    removed: list[RemovedIndex] = []
     skipped: list[SkippedFile] = []
-    changes = _plan_changes(paimon_table, names, unreadable, removed, skipped)
-    snapshot_id, missing = carry_out(paimon_table, changes, dry_run=dry_run)
-    skipped += (SkippedFile(name, "another commit deleted it, or changed its index, in the meantime") for name in sorted(missing))
-    return RemoveIndexReport(
-        table=paimon_table.path,
-        dry_run=dry_run,
-        snapshot_before=paimon_table.snapshot_id,
-        snapshot_after=snapshot_id,
-        removed_indexes=tuple(each for each in removed if each.data_file not in missing),
-        skipped=tuple(skipped),
-        notes=_build_notes(paimon_table.schema, names) if not unreadable else (),
-    )
+    fields, removed = carry_out(paimon_table, _plan_changes(paimon_table, names, unreadable, skipped), skipped, dry_run=dry_run)
+    notes = _build_notes(paimon_table.schema, names) if not unreadable else ()
+    return RemoveIndexReport(**fields, removed_indexes=removed, notes=notes)
 
 
 def _ensure_exists(table: PaimonTable, name: str) -> None:
@@ -74,27 +64,33 @@ def _ensure_exists(table: PaimonTable, name: str) -> None:
 
 
 def _plan_changes(
-    table: PaimonTable, names: Collection[str], unreadable: bool, removed: list[RemovedIndex], skipped: list[SkippedFile]
-) -> Iterator[IndexChange]:
-    """Yield the change of each data file that loses an index. Append the result of each file to the lists."""
+    table: PaimonTable, names: Collection[str], unreadable: bool, skipped: list[SkippedFile]
+) -> Iterator[tuple[IndexChange, RemovedIndex]]:
+    """Yield the change of each data file that loses an index, and what it loses. The other files are appended to `skipped`."""
     placement = Placement(table)
     for live in table.live_files:
-        index = find_index(table.files, live)
-        if index.place == NONE:
-            continue
-        if index.container is None:
-            if unreadable and index.is_damaged:
-                removed.append(RemovedIndex(live.file.name, (), NONE, None, 0))
-                yield IndexChange(live.entry, None, None)
-            else:
-                reason = f"its index cannot be used: {index.problem}"
-                reason += "; removing unreadable indexes removes it" if index.is_damaged else ""
-                skipped.append(SkippedFile(live.file.name, reason, is_unreadable=True))
-        elif not unreadable and (columns := _find_columns(table, live, index.container, names)):
+        index, name = find_index(table.files, live), live.file.name
+        columns: tuple[str, ...] = ()
+        change = IndexChange(live.entry, None, None)
+        if index.container is not None:
+            columns = () if unreadable else _find_columns(table, live, index.container, names)
+            bodies = {
+                column: {kind: body for kind, body in kinds.items() if kind != KIND or column not in columns}
+                for column, kinds in index.container.bodies.items()
+            }
+            remaining = {column: kinds for column, kinds in bodies.items() if kinds}
             try:
-                yield _remove(table, live, index, columns, placement, removed)
+                change = placement.put(live, build_verified(remaining)) if columns and remaining else change
             except RefusedError as error:
-                skipped.append(SkippedFile(live.file.name, error.message))
+                skipped.append(SkippedFile(name, error.message))
+                continue
+        elif index.place != NONE and not (unreadable and index.is_damaged):
+            reason = f"its index cannot be used: {index.problem}"
+            reason += "; removing unreadable indexes removes it" if index.is_damaged else ""
+            skipped.append(SkippedFile(name, reason, is_unreadable=True))
+            continue
+        if columns or index.is_damaged:
+            yield change, RemovedIndex(name, columns, *change.place)
 
 
 def _find_columns(table: PaimonTable, live: IndexedFile, container: Container, names: Collection[str]) -> tuple[str, ...]:
@@ -105,25 +101,6 @@ def _find_columns(table: PaimonTable, live: IndexedFile, container: Container, n
         for column, kinds in container.indexes.items()
         if KIND in kinds and (not names or (current_name(schema, table.schema, parse_indexed_column(column)) or column) in names)
     )
-
-
-def _remove(
-    table: PaimonTable, live: IndexedFile, index: FileIndex, columns: Collection[str], placement: Placement, removed: list[RemovedIndex]
-) -> IndexChange:
-    """Plan the container without the Bloom filters of these columns; none if nothing remains."""
-    assert index.container is not None
-    bodies = {
-        column: {kind: body for kind, body in kinds.items() if kind != KIND or column not in columns}
-        for column, kinds in index.container.bodies.items()
-    }
-    remaining = {column: kinds for column, kinds in bodies.items() if kinds}
-    container = build_container(lay_out(remaining)) if remaining else None
-    if container is not None and parse_container(container).bodies != remaining:
-        raise SbbfError("the remaining index differs from the present one; nothing was written", hint="please report it")
-    path = placement.choose_path(live, len(container)) if container is not None else None
-    place = NONE if container is None else FILE if path else EMBEDDED
-    removed.append(RemovedIndex(live.file.name, tuple(columns), place, path, len(container or b"")))
-    return IndexChange(live.entry, container, path)
 
 
 def _build_notes(schema: TableSchema, names: Collection[str]) -> tuple[str, ...]:
