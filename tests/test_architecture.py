@@ -49,7 +49,7 @@ BUDGETS = {
     "spark": 1_825,
     "cli": 5_861,
     "avro": 380,
-    "paimon": 5_150,
+    "paimon": 4_998,
     "tables": 4_450,
     "report": 2_040,
     "conformance": 1_906,

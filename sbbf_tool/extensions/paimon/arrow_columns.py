@@ -1,4 +1,4 @@
-"""Hashes of the columns of Parquet and ORC data files, read with pyarrow.
+"""Hashes of arrays of Arrow, and of the columns of Parquet and ORC data files, read with pyarrow.
 
 A Parquet schema determines what Paimon hashes, because the unit of a timestamp depends on its precision. An ORC schema does not: all ORC
 timestamps have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC
@@ -23,12 +23,10 @@ from sbbf_tool.extensions.paimon.fast_hash import (
     HashForm,
     Keys,
     Longs,
-    contradiction,
     double_keys,
     float_keys,
     hash_keys,
     key_of,
-    resolve_type,
     timestamp_keys,
 )
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
@@ -63,7 +61,6 @@ _DAY_MICROS = 86_400_000_000
 _YEAR_1901_NANOS = -25_202 * _DAY_MICROS * 1000
 _YEAR_ONE_MICROS = -719_162 * _DAY_MICROS
 _ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not state the precision of a timestamp"
-_PARQUET_HINT = "give its type"
 
 
 def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
@@ -73,12 +70,12 @@ def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     """
     file = _open_parquet(data, "us")
     names = sorted({indexed.column for indexed in columns})
-    types = _resolve_types(file.schema_arrow, columns, orc=False)
+    types = resolve_types(file.schema_arrow, columns, orc=False)
     batches = file.iter_batches(_BATCH_ROWS, columns=names)
     if not _has_int96(file, names):
-        return ColumnHashes(types, _iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
+        return ColumnHashes(types, iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
     pairs = zip(batches, _open_parquet(data, "ns").iter_batches(_BATCH_ROWS, columns=names), strict=True)
-    return ColumnHashes(types, _iterate_batches("Parquet", (_hash_batch(batch, types, nanos_batch=nanos) for batch, nanos in pairs)))
+    return ColumnHashes(types, iterate_batches("Parquet", (_hash_batch(batch, types, nanos_batch=nanos) for batch, nanos in pairs)))
 
 
 def _open_parquet(data: bytes, int96_unit: str) -> parquet.ParquetFile:
@@ -105,13 +102,13 @@ def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
         _ = schema.names  # pyarrow decodes names only here; a name that is not UTF-8 raises ValueError
-    types = _resolve_types(schema, columns, orc=True)
+    types = resolve_types(schema, columns, orc=True)
     names = sorted({indexed.column for indexed in columns})
     stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
     timestamps = {indexed: data_type for indexed, data_type in types.items() if data_type.root.startswith("TIMESTAMP")}
     if timestamps and not is_written_in_utc(data):
         stripes = _check_time_zones(stripes, timestamps)
-    return ColumnHashes(types, _iterate_batches("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes)))
+    return ColumnHashes(types, iterate_batches("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes)))
 
 
 def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
@@ -144,23 +141,38 @@ def _translate_errors(file_format: str) -> Iterator[None]:
         raise UnreadableError(f"the {file_format} file cannot be read: {error!s:.120}") from None
 
 
-def _iterate_batches(file_format: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
+def iterate_batches(file_format: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
     with _translate_errors(file_format):
         yield from batches
 
 
-def _resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dict[IndexedColumn, DataType]:
+def resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dict[IndexedColumn, DataType]:
+    """Return the types that determine the hashes of columns: those of the table or, without one, of the file.
+
+    Raises UsageError for a column that the schema lacks, or whose type is unknown or has no hash in Paimon.
+    """
     types = {}
     for indexed, table_type in columns.items():
-        if schema.names.count(indexed.column) != 1:
-            raise UsageError(f"there is no column {indexed.column!r}", hint=f"the columns of the file are {', '.join(schema.names[:12])}")
-        stored = schema.field(indexed.column).type
-        if indexed.key is not None:
-            if not _is_text_map(stored):
-                raise UsageError(f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}")
-            stored = stored.item_type
-        types[indexed] = resolve_type(indexed, table_type, infer_type(stored, orc=orc), _ORC_HINT if orc else _PARQUET_HINT)
+        stored = stored_type(schema, indexed)
+        data_type = table_type or infer_type(stored, orc=orc)
+        if data_type is None:
+            raise UsageError(f"column {indexed}: the file does not determine the Paimon type", hint=_ORC_HINT if orc else "give its type")
+        if key_of(data_type) is None:
+            raise UsageError(f"column {indexed}: Paimon has no Bloom filter for type {data_type}")
+        types[indexed] = data_type
     return types
+
+
+def stored_type(schema: pa.Schema, indexed: IndexedColumn) -> pa.DataType:
+    """Return the type of the values of a column (in a map, its item type). Raises UsageError if the schema lacks it."""
+    if schema.names.count(indexed.column) != 1:
+        raise UsageError(f"there is no column {indexed.column!r}", hint=f"the columns of the file are {', '.join(schema.names[:12])}")
+    stored = schema.field(indexed.column).type
+    if indexed.key is None:
+        return stored
+    if not _is_text_map(stored):
+        raise UsageError(f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}")
+    return stored.item_type
 
 
 def _is_text_map(stored: pa.DataType) -> bool:
@@ -189,14 +201,17 @@ def _hash_batch(
     """Hash one batch. `nanos_batch` has the same rows with INT96 in nanoseconds; `padded` means that CHAR values have trailing blanks."""
     hash_batches = {}
     for indexed, data_type in types.items():
-        column = batch.column(indexed.column)
         values = _take_values(batch, indexed)
-        nulls = max(0, len(column) - len(values))
         if nanos_batch is not None and (nanos := _take_values(nanos_batch, indexed)).type != values.type:
             values = combine_int96(values, nanos)
-        keys, values = _find_keys(values, data_type, indexed, padded=padded)
-        hash_batches[indexed] = HashBatch(len(column), nulls, hash_keys(keys), values, keys)
+        hash_batches[indexed] = hash_values(values, batch.num_rows, data_type, indexed, padded=padded)
     return hash_batches
+
+
+def hash_values(values: pa.Array, rows: int, data_type: DataType, indexed: IndexedColumn, *, padded: bool = False) -> HashBatch:
+    """Hash the values, without nulls, of these rows of a column. Raises UnreadableError if they contradict the type."""
+    keys, distinct_values = _find_keys(values, data_type, indexed, padded=padded)
+    return HashBatch(rows, max(0, rows - len(values)), hash_keys(keys), distinct_values, keys)
 
 
 def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
@@ -241,19 +256,20 @@ def _find_keys(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *,
 
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    keys: Keys | None
     if key_of(data_type) is HashForm.BYTES:
         values = values.unique()
         try:
-            encoded = values.cast(pa.large_binary()).to_pylist()
+            keys = values.cast(pa.large_binary()).to_pylist()
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-            # Values of this type have no bytes: the type in the file differs from the type in the table's schema.
-            raise contradiction(indexed, values.type, data_type) from None
-        if padded and data_type.root == "CHAR":
-            encoded = [value.rstrip(b" ") for value in encoded]
-        return encoded, values
-    keys = _convert_keys(values, data_type)
+            keys = None  # values of this type have no bytes
+        if keys and padded and data_type.root == "CHAR":
+            keys = [value.rstrip(b" ") for value in keys]
+    else:
+        keys = _convert_keys(values, data_type)
     if keys is None:
-        raise contradiction(indexed, values.type, data_type)
+        fact = f"the column is stored as {values.type}, which contradicts its type {data_type}"
+        raise UnreadableError(fact, place=f"column {indexed}")
     return keys, values
 
 

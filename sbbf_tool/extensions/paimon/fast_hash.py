@@ -26,7 +26,6 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
 
@@ -143,21 +142,3 @@ class ColumnHashes:
 
     types: dict[IndexedColumn, DataType]
     batches: Iterator[dict[IndexedColumn, HashBatch]]
-
-
-def resolve_type(indexed: IndexedColumn, table_type: DataType | None, file_type: DataType | None, hint: str) -> DataType:
-    """Return the type that determines the hash of a column: `table_type` or, without one, `file_type`.
-
-    Raises UsageError when both are None, or when Paimon has no hash for the type.
-    """
-    data_type = table_type or file_type
-    if data_type is None:
-        raise UsageError(f"column {indexed}: the file does not determine the Paimon type", hint=hint)
-    if key_of(data_type) is None:
-        raise UsageError(f"column {indexed}: Paimon has no Bloom filter for type {data_type}")
-    return data_type
-
-
-def contradiction(indexed: IndexedColumn, stored: object, data_type: DataType) -> UnreadableError:
-    """Build the error for a column whose stored form contradicts its type."""
-    return UnreadableError(f"the column is stored as {stored}, which contradicts its type {data_type}", place=f"column {indexed}")
