@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from sbbf_tool.storage import places
 SUFFIX = ".sbbfx"
 CURRENT = "current.json"
 FORMAT, VERSION = "sbbf-index", 1
+_NAME = re.compile("segment-[0-9a-f]{16}")
 _MOST_BYTES = 256 << 20
 _HINT = "build the index again"
 
@@ -41,8 +43,9 @@ class SegmentEntry:
         """A byte for each unit, 1 for a dead one; empty if there are none."""
         if not self.dead:
             return b""
-        bits = int.from_bytes(zlib.decompress(b64decode(self.dead)), "little")
-        return bytes(bits >> unit & 1 for unit in range(self.units)) if self.units < 256 else _spread(bits, self.units)
+        most = self.units // 8 + 1
+        bits = int.from_bytes(zlib.decompressobj().decompress(b64decode(self.dead), most), "little")
+        return bytes(map(int, reversed(f"{bits:0{self.units}b}")))[: self.units]
 
     def with_dead(self, dead: bytes) -> SegmentEntry:
         """Return the same segment with these dead units, a byte for each unit."""
@@ -53,9 +56,15 @@ class SegmentEntry:
     def open(self, folder: str) -> OpenSegment:
         return OpenSegment(f"{folder}/{self.name}", self.units, self.classes, (self.units_bytes, self.blocks_bytes))
 
-
-def _spread(bits: int, count: int) -> bytes:
-    return bytes(map(int, reversed(f"{bits:0{count}b}")))
+    def ensure_valid(self) -> None:
+        """Raise ValueError for contents that no index has."""
+        numbers = [self.units, self.units_bytes, self.blocks_bytes, self.files]
+        for each in self.classes:
+            numbers += [each.blocks - 1, each.units - 1, each.offset, each.first, self.units - each.first - each.units]
+        if any(type(number) is not int or number < 0 for number in numbers) or not _NAME.fullmatch(self.name):
+            raise ValueError("a segment is not described as an index describes it")
+        if self.units > self.units_bytes or len(self.dead_units) not in (0, self.units):
+            raise ValueError("a segment has other units than its file")
 
 
 @dataclass(frozen=True)
@@ -126,8 +135,20 @@ def parse(data: bytes, name: str) -> Contents:
         segments = tuple(
             SegmentEntry(**{**each, "classes": tuple(UnitClass(**one) for one in each["classes"])}) for each in index["segments"]
         )
+        for each in segments:
+            each.ensure_valid()
+        if not isinstance(index["lake"], list) or not index["lake"]:
+            raise ValueError("there is no name of a lake")
+        texts = [
+            index["column"],
+            *index["lake"],
+            *(index[name] for name in ("where", "meaning", "table_version") if index[name] is not None),
+        ]
+        numbers = [each.false_files for each in segments] + ([] if index["fpp"] is None else [index["fpp"]])
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError("a value has the type of another one")
         return Contents(**{**index, "lake": tuple(index["lake"]), "segments": segments})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
         raise UnreadableError(f"the index is damaged: {type(error).__name__}: {error}", file=name, hint=_HINT) from None
 
 

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import block_index
-from sbbf_tool.errors import UsageError
+from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, find_units, parts_of
 from sbbf_tool.file.reuse import Reuse
@@ -178,10 +178,14 @@ def _has_hits(hits: bytearray, rows: range) -> bool:
 
 def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
     """Return a byte for each unit of a segment: 0 if it certainly holds none of the values."""
+    segment.ensure_whole()
     hits = bytearray(_ONE * segment.units)
     reuse, queries = Reuse(), []
     for group in segment.classes:
-        question = reuse.question_of(group.column, values, is_strict=False)
+        try:
+            question = reuse.question_of(group.column, values, is_strict=False)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UnreadableError(f"the index states a type that no column has: {group.column.type_name}", file=segment.path) from error
         # What the column cannot be compared with, null and BOOLEAN are no matter of filters.
         if all(literal.verdict in (None, ABSENT) for literal in question.row.special.values()):
             hits[group.first : group.first + group.units] = bytes(group.units)

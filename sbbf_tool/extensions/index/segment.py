@@ -47,6 +47,7 @@ UNITS, BLOCKS = ".units.parquet", ".blocks.parquet"
 WHOLE_FILE, NO_CLASS = -1, -1
 FINGERPRINT_BYTES = 16
 _UNITS_PER_ROW_GROUP = 4096
+_MOST_HEADER = 64
 _HINT = "build the index again"
 _LONGEST_CHECKSUM = -(2**31)
 """The checksum whose varint has the most bytes, and these bytes, which occur in no other field of a page header."""
@@ -296,6 +297,12 @@ class OpenSegment:
             raise UnreadableError(f"the file has {source.size:,} bytes, and not {length:,}", file=source.name, hint=_HINT)
         return source
 
+    def ensure_whole(self) -> None:
+        """Raise UnreadableError if the files are not of the lengths that the index states, before memory is taken for their units."""
+        self._units  # noqa: B018
+        if any(sum(self._place(group, group.blocks - 1)) > self._blocks.size for group in self.classes):
+            raise UnreadableError("a class is outside the file", file=self.path + BLOCKS, hint=_HINT)
+
     def run(self, group: UnitClass, block: int) -> memoryview:
         """Read one block of all units of a class. Raises UnreadableError, if the bytes are not those that were written."""
         return self._page(self._blocks, self._place(group, block)[0], group.units * BLOCK_BYTES, group.units)
@@ -319,7 +326,7 @@ class OpenSegment:
     def read_units(self, *names: str, only: Callable[[range], bool] = lambda rows: True) -> Iterator[tuple[Any, ...]]:
         """Yield the position of each unit with the values of these columns; only of row groups whose range of positions is wanted."""
         file, start = self._units, 0
-        indexes = [list(_KINDS).index(name) for name in names]
+        indexes, kinds = [list(_KINDS).index(name) for name in names], list(_KINDS.values())
         wanted = []
         for number in range(file.footer.num_row_groups):
             count = file.footer.num_rows(number) or 0
@@ -331,12 +338,19 @@ class OpenSegment:
         spans = {(number, index): file.footer.chunk_meta(number, index).page_range for number, _, _ in wanted for index in indexes}
         file.source.prefetch((begin, end - begin) for begin, end in spans.values())
         for number, first, count in wanted:
-            columns = []
-            for index in indexes:
-                begin, end = spans[number, index]
-                body_bytes = next((size for size in range(end - begin, 0, -1) if _page_bytes(size, count) == end - begin), 0)
-                columns.append(_decode(list(_KINDS.values())[index], bytes(self._page(file.source, begin, body_bytes, count))))
+            columns = [self._decode(*spans[number, index], kinds[index], count) for index in indexes]
             yield from zip(range(first, first + count), *columns, strict=True)
+
+    def _decode(self, start: int, end: int, kind: str, count: int) -> list[Any]:
+        source, length = self._units.source, end - start
+        body_bytes = next((size for size in range(length, max(0, length - _MOST_HEADER), -1) if _page_bytes(size, count) == length), 0)
+        try:
+            values = _decode(kind, bytes(self._page(source, start, body_bytes, count)))
+        except ValueError:
+            values = []
+        if len(values) != count:
+            raise UnreadableError("the page has other values than its row group", file=source.name, place=f"byte {start:,}", hint=_HINT)
+        return values
 
 
 def _page_bytes(body_bytes: int, values: int) -> int:

@@ -19,9 +19,9 @@ from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, w
 from sbbf_tool import Probe, Verify, run
 from sbbf_tool.bloom.filter import check_block
 from sbbf_tool.cli import run as sbbf
-from sbbf_tool.errors import UsageError
-from sbbf_tool.extensions.index import lake_index
-from sbbf_tool.extensions.index.build import build_index, update_index
+from sbbf_tool.errors import ChangedError, UsageError
+from sbbf_tool.extensions.index import contents, lake_index
+from sbbf_tool.extensions.index.build import IndexTarget, build_index, update_index
 from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune
 from sbbf_tool.extensions.index.segment import build_page_header, find_units
 from sbbf_tool.parquet.pages import read_page
@@ -329,6 +329,56 @@ def test_a_damaged_index_is_an_error_and_no_answer(tmp_path, index, capsys):
         assert answer() == (3, [])
         path.write_bytes(data)
     assert answer() == right
+
+
+def test_a_hostile_index_is_an_error(tmp_path, index, capsys):
+    """Contents whose checksum is right, but that no index has."""
+    lake = write_lake(tmp_path / "lake", "int64", 6)
+    build(lake, index)
+    current = index / "current.json"
+    before = json.loads(current.read_bytes())["index"]
+    random = np.random.default_rng(1)
+    odd = [None, -1, 0, 1, 1 << 62, 1.5, "", "x", "../../etc/passwd", [], {}, [1], True, "BOOLEAN", "INT96", "e" * 99]
+    paths: list[list[Any]] = []
+
+    def walk(value: Any, path: list[Any]) -> None:
+        paths.append(path)
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+            walk(inner, [*path, key])
+
+    walk(before, [])
+    capsys.readouterr()
+    for number in range(400):
+        document = json.loads(json.dumps(before))
+        place = document
+        *inner, last = paths[1 + int(random.integers(0, len(paths) - 1))]
+        for key in inner:
+            place = place[key]
+        place[last] = odd[int(random.integers(0, len(odd)))]
+        checksum = contents._checksum(document)
+        current.write_text(json.dumps({"format": "sbbf-index", "version": 1, "checksum": checksum, "index": document}))
+        for arguments in (["probe", str(index), "v", "1", *(["--quick"] if number % 2 else [])], ["index", str(index), "--dry-run"]):
+            code = sbbf(arguments)
+            err = capsys.readouterr().err
+            assert code in (0, 1, 2, 3, 4), (paths, err)
+            assert code in (0, 1) or err.count("\n") >= 1
+            assert "Traceback" not in err
+
+
+def test_one_process_updates_an_index(tmp_path, index):
+    build(write_lake(tmp_path / "lake", "int64", 2), index)
+    with IndexTarget(str(index)) as first, IndexTarget(str(index)) as second:
+        first.begin()
+        with pytest.raises(ChangedError, match="another process is updating"):
+            second.begin()
+    with IndexTarget(str(index)) as late:
+        late.begin()
+        current = index / "current.json"
+        data = current.read_bytes()
+        current.unlink()
+        current.write_bytes(data)
+        with pytest.raises(ChangedError, match="another process has updated the index"):
+            late.publish(late.before)
 
 
 def test_the_first_file_says_how_values_are_read(tmp_path, index):
