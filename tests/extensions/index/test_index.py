@@ -17,14 +17,19 @@ import pytest
 
 from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, write_file, write_lake
 from sbbf_tool import Probe, Verify, run
-from sbbf_tool.bloom.filter import check_block
+from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.errors import ChangedError, UsageError
+from sbbf_tool.extensions.index import build as build_module
 from sbbf_tool.extensions.index import contents, lake_index
 from sbbf_tool.extensions.index.build import IndexTarget, build_index, update_index
+from sbbf_tool.extensions.index.contents import SegmentEntry
 from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune
 from sbbf_tool.extensions.index.segment import build_page_header, find_units
+from sbbf_tool.extensions.index.units import FileUnit, FileUnits
+from sbbf_tool.parquet.logical import AS_STORED
 from sbbf_tool.parquet.pages import read_page
+from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.discover import discover
 from support.lakes import mixed
 from support.tables import each
@@ -62,6 +67,7 @@ def ensure_same_answers(lake: Path, index: Path, values: list[Any], column: str 
     return excluded
 
 
+@pytest.mark.slow
 @each("name", list(TYPES))
 @each("options", [(), ("--false-files", "0.1")])
 def test_the_answers_are_those_of_probe(name, options, tmp_path, index):
@@ -389,3 +395,46 @@ def test_the_first_file_says_how_values_are_read(tmp_path, index):
     assert len(rows) == 1
     assert rows[0].report is not None
     assert rows[0].report.is_absent
+
+
+@pytest.mark.slow
+def test_a_segment_of_many_units(tmp_path):
+    """More units than a row group of the file of units has, and than are tested at once."""
+    random = np.random.default_rng(2)
+    column = {"physical": "INT64", "length": 0, "logical": None, "reading": AS_STORED._asdict()}
+    values = random.permutation(1 << 18)[:150_000]
+    collected, stored = build_module._Collected(str(tmp_path)), {}
+    for number in range(75_000):
+        bloom = BloomFilter.empty(64 if number % 15 else 128)
+        own = values[2 * number : 2 * number + 2]
+        for value in own:
+            bloom.insert(int(value).to_bytes(8, "little"))
+        bounds = [int(value).to_bytes(8, "little") for value in (own.min(), own.max())]
+        unit = FileUnit(-1, 2, *(bounds if number % 2 else (None, None)), bytes(bloom.bitset), bloom.fpp)
+        path = f"/lake/{number}"
+        collected.add(ListedFile(path, 100, etag="e"), FileUnits(path, json.dumps(column, sort_keys=True), 2, (unit,)))
+        stored[path] = set(own.tolist())
+    entry = build_module._write_segment(str(tmp_path), collected.classes(), collected.files, collected.false_files)
+    asked = [*values[:100:9].tolist(), *values[-40::7].tolist(), -1]
+    index = tmp_path / "lake.sbbfx"
+    index.mkdir()
+    for path in tmp_path.glob("segment-*"):
+        path.rename(index / path.name)
+
+    def found(current: SegmentEntry, *keys: int) -> set[str]:
+        (index / "current.json").write_bytes(contents.build(contents.Contents(("/lake",), "v", segments=(current,))))
+        return set(open_index(str(index)).find_paths(list(keys)))
+
+    for key in asked:
+        paths = found(entry, key)
+        assert {path for path, own in stored.items() if key in own} <= paths
+        assert len(paths) <= 40
+    many = values[:2000].tolist()
+    assert found(entry, *many) == set.union(*(found(entry, *many[at : at + 50]) for at in range(0, 2000, 50)))
+    dead = bytes(unit % 3 == 0 for unit in range(entry.units))
+    live = found(entry.with_dead(dead), *asked)
+    assert found(entry.with_dead(dead), *many) < found(entry, *many)
+    merged = build_module._merge(str(index), [entry.with_dead(dead)])
+    assert (merged.units, merged.dead) == (50_000, "")
+    assert found(merged, *asked) == live
+    assert {kind.blocks: kind.units for kind in merged.classes}.keys() == {2, 4}
