@@ -49,11 +49,11 @@ BUDGETS = {
     "spark": 1_825,
     "cli": 5_861,
     "avro": 380,
-    "paimon": 4_998,
+    "paimon": 4_973,
     "tables": 4_450,
-    "report": 2_040,
-    "conformance": 1_906,
-    "engine_runs": 1_470,
+    "report": 1_987,
+    "conformance": 1_904,
+    "engine_runs": 1_433,
     "index": 1_400,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""

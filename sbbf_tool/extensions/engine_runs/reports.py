@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, make_dataclass
+from typing import Any
 
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.plain import hints_of
 from sbbf_tool.reports.tabular import Tabular
 
 EQUAL, ROWS_DIFFER, FAILS_WITH_FILTERS = "equal", "rows differ", "fails with filters"
@@ -35,19 +37,19 @@ class EngineRun:
     version: str | None
     outcome: str
     """`equal`, `rows differ`, `fails with filters`, `failed` (also without filters) or `not installed`."""
-    reads: str | None
+    reads: str | None = None
     """`table` if the engine read the table, `files` if it read its data files."""
-    uses_filters: bool | None
+    uses_filters: bool | None = None
     """Whether filters let the engine skip row groups in this query; None if nothing shows it."""
-    evidence: str | None
+    evidence: str | None = None
     """How that is known: by a `metric` of the engine, or by `zeroed pages` of the row groups that only filters exclude."""
-    row_groups_skipped: int | None
+    row_groups_skipped: int | None = None
     """Row groups that the engine reads only without filters."""
-    with_filters: Measurement | None
-    without_filters: Measurement | None
-    reason: str | None
+    with_filters: Measurement | None = None
+    without_filters: Measurement | None = None
+    reason: str | None = None
     """Why the rows differ, the engine failed, or nothing shows whether it uses the filters."""
-    install: str | None
+    install: str | None = None
     """The command that installs the engine, if it is not installed."""
     columns_left_out: tuple[str, ...] = ()
     """Columns that the query left out, because the engine cannot read their types."""
@@ -58,31 +60,20 @@ class EngineRun:
         return self.outcome in (ROWS_DIFFER, FAILS_WITH_FILTERS)
 
 
-@dataclass(frozen=True)
-class EngineRunRow:
-    """The query in one engine, as a row: `rows` and so on are those with filters."""
+_MEASURED = {"with_filters": "", "without_filters": "_without_filters"}
+"""The measurements of a run, and what their numbers have behind their names in a row."""
 
-    engine: str
-    name: str
-    version: str | None
-    outcome: str
-    reads: str | None
-    uses_filters: bool | None
-    evidence: str | None
-    row_groups_skipped: int | None
-    rows: int | None
-    rows_without_filters: int | None
-    row_groups_read: int | None
-    row_groups_read_without_filters: int | None
-    rows_scanned: int | None
-    rows_scanned_without_filters: int | None
-    bytes_read: int | None
-    bytes_read_without_filters: int | None
-    seconds: float | None
-    seconds_without_filters: float | None
-    reason: str | None
-    install: str | None
-    columns_left_out: tuple[str, ...]
+
+def _hints_of_row() -> Iterator[tuple[str, Any]]:
+    """Yield the columns of a row: those of a run, in which `rows` and so on are those with filters."""
+    for name, hint in hints_of(EngineRun):
+        if name == "with_filters":
+            yield from ((f"{each}{suffix}", kind | None) for each, kind in hints_of(Measurement) for suffix in _MEASURED.values())
+        elif name not in _MEASURED:
+            yield name, hint
+
+
+EngineRunRow = make_dataclass("EngineRunRow", _hints_of_row(), frozen=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,14 +103,10 @@ class EngineRunsReport(Tabular):
 
     def _rows(self) -> Iterable[object]:
         for run in self.engines:
-            values = {name: getattr(run, name) for name in _names(EngineRunRow) if hasattr(run, name)}
-            for suffix, measurement in (("", run.with_filters), ("_without_filters", run.without_filters)):
-                values |= {f"{name}{suffix}": getattr(measurement, name, None) for name in _names(Measurement)}
+            values = {name: value for name, value in vars(run).items() if name not in _MEASURED}
+            for name, suffix in _MEASURED.items():
+                values |= {f"{field.name}{suffix}": getattr(getattr(run, name), field.name, None) for field in fields(Measurement)}
             yield EngineRunRow(**values)
 
     def _summary(self) -> str:
         return f"{self.path}: {format_count(len(self.engines), 'engine')}"
-
-
-def _names(row: type) -> list[str]:
-    return [field.name for field in fields(row)]

@@ -110,7 +110,6 @@ class _Files:
     """The files of the query, and their copies."""
 
     column: Column | None = None
-    text: str = ""
     value: str = ""
     stored_paths: set[tuple[str, ...]] = field(default_factory=set)
     """The paths of the column in the files; a table may have another name for it."""
@@ -197,7 +196,7 @@ def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _
             if literal.is_null:
                 raise UsageError("null cannot be queried in query engines: filters hold no nulls")
             files.column = files.column or column
-            files.text, files.value = literal.text, literal.text
+            files.value = literal.text
             _add(files, file, question, item, folder)
     if files.column is None:
         raise missing or UnreadableError("there is no file", hint="name a Parquet file, or a folder that has some")
@@ -249,10 +248,10 @@ def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Pa
     name = find_engine(engine.id).name
     if not engine.is_installed:
         reason = f"the Python package {engine.module} is not installed"
-        return EngineRun(engine.id, name, None, NOT_INSTALLED, None, None, None, None, None, None, reason, engine.install)
+        return EngineRun(engine.id, name, None, NOT_INSTALLED, reason=reason, install=engine.install)
     assert files.column is not None
     with TemporaryDirectory(prefix=f"{engine.id}-", dir=folder, ignore_cleanup_errors=True) as scratch:
-        request = QueryCondition(list(files.column.short_path), files.text, scratch, is_text=are_text(files.column))
+        request = QueryCondition(list(files.column.short_path), files.value, scratch, is_text=are_text(files.column))
         if table is not None and table.format in engine.tables:
             answers = run_jobs(engine.driver, request, _table_jobs(engine, files, table, folder), seconds)
             if _WITHOUT in answers.measurements:
@@ -261,9 +260,9 @@ def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Pa
         if len(files.stored_paths) > 1:
             names = ", ".join(sorted(map(quote, files.stored_paths)))
             reason = f"the files of the table store the column under different names ({names}), and the engine cannot read the table"
-            return EngineRun(engine.id, name, None, FAILED, None, None, None, None, None, None, reason, None)
+            return EngineRun(engine.id, name, None, FAILED, reason=reason)
         request = replace(request, path=list(next(iter(files.stored_paths))))
-        jobs = [_job(_WITHOUT, files.copies, files), _job(_WITH, files.paths, files)]
+        jobs = [Job(_WITHOUT, files.copies, files.sizes), Job(_WITH, files.paths, files.sizes)]
         answers = run_jobs(engine.driver, request, jobs, seconds)
         run = _judge(engine, name, "files", answers, files)
         return _try_zeroed_pages(run, engine, files, request, answers, folder, seconds)
@@ -287,10 +286,6 @@ def _places(files: _Files, paths: Sequence[str]) -> dict[str, str]:
     return dict(zip(files.names, paths, strict=True)) | {name: name for name in files.without_column}
 
 
-def _job(name: str, paths: Sequence[str], files: _Files) -> Job:
-    return Job(name, list(paths), files.sizes)
-
-
 def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Files) -> EngineRun:
     """Compare the runs with filters and without."""
     with_filters, without = (answers.measurements.get(kind) for kind in (_WITH, _WITHOUT))
@@ -310,22 +305,10 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
         if not uses_filters and not any(files.excluded):
             uses_filters, evidence = None, None
             reason = reason or _NOTHING_EXCLUDED
-    left_out = (with_filters or without or {}).get("columns_left_out", ())
-    return EngineRun(
-        engine=engine.id,
-        name=name,
-        version=answers.version,
-        outcome=outcome,
-        reads=reads,
-        uses_filters=uses_filters,
-        evidence=evidence,
-        row_groups_skipped=skipped,
-        with_filters=_measurement(with_filters),
-        without_filters=_measurement(without),
-        reason=reason,
-        install=None,
-        columns_left_out=tuple(left_out),
-    )
+    left_out = tuple((with_filters or without or {}).get("columns_left_out", ()))
+    measurements = (_measurement(with_filters), _measurement(without))
+    shown = (uses_filters, evidence, skipped)
+    return EngineRun(engine.id, name, answers.version, outcome, reads, *shown, *measurements, reason, columns_left_out=left_out)
 
 
 def _explain_silence(files: _Files) -> str | None:
@@ -397,12 +380,11 @@ def _try_zeroed_pages(
                 copyfile(path, copy)
                 zero_ranges(copy, ranges)
                 copies.append(str(copy))
-            if table is None:
-                jobs.append(_job(name, copies, files))
-            else:
-                root = Path(zeroed) / f"table-{len(jobs)}"
-                copy_delta_table(table.location, root, _places(files, copies))
-                jobs.append(Job(name, copies, files.sizes, str(root), table.format))
+            job = Job(name, copies, files.sizes)
+            if table is not None:
+                job.table, job.table_format = str(Path(zeroed) / f"table-{len(jobs)}"), table.format
+                copy_delta_table(table.location, Path(job.table), _places(files, copies))
+            jobs.append(job)
         zeroed_answers = run_jobs(engine.driver, request, jobs, seconds)
     expected = answers.measurements[_WITH]["digest"]
     is_same = {job.name: zeroed_answers.measurements.get(job.name, {}).get("digest") == expected for job in jobs}

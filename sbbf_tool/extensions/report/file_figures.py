@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, ra
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.inspect import FilterReport
+    from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 _BYTES = "Where the bytes are"
 _BYTES_NOTE = (
@@ -27,11 +27,11 @@ _STEP = 8
 """Bits per bar of the histogram of blocks."""
 
 
-def build_bytes_figure(contents: FileContents, earlier: Mapping[str, Any] | None = None) -> Figure:
-    """Build picture and tables of the bytes of a file; `earlier` is the JSON document of an earlier `inspect` of it."""
+def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = None) -> Figure:
+    """Build picture and tables of the bytes of a file; `earlier` is the report of an earlier `inspect` of it."""
     report = contents.inspect
     parts = [Span(part.offset, part.offset + part.length, part.kind, part.name) for part in contents.parts]
-    before = None if earlier is None else (_parts_before(earlier), int(earlier["file_bytes"]))
+    before = None if earlier is None else (_parts_before(earlier), earlier.file_bytes)
     svg = draw_byte_map("bytes_p", _BYTES, parts, report.file_bytes, before)
     kinds = {part.kind for part in contents.parts}
     return Figure(
@@ -75,16 +75,15 @@ def _rows_by_column(contents: FileContents) -> Iterator[tuple[Value, ...]]:
         yield column, size(by_kind["pages"]), size(by_kind["dictionary page"]), size(by_kind["filter"]), rate(share)
 
 
-def _parts_before(document: Mapping[str, Any]) -> list[Span]:
-    """Return the parts that the document states; the bytes between them are pages and whatever else the file had."""
-    total, footer = int(document["file_bytes"]), int(document["footer_bytes"])
+def _parts_before(report: InspectReport) -> list[Span]:
+    """Return the parts that the report states; the bytes between them are pages and whatever else the file had."""
+    total, footer = report.file_bytes, report.footer_bytes
     parts_of_report = [
-        Span(row["offset"], row["offset"] + (row["header_bytes"] or 0) + (row["bitset_bytes"] or 0), "filter", f"filter of {row['column']}")
-        for row in document["filters"]
-        if row["offset"] is not None
+        Span(row.offset, row.offset + (row.header_bytes or 0) + (row.bitset_bytes or 0), "filter", f"filter of {row.column}")
+        for row in report.filters
+        if row.offset is not None
     ]
-    ranges = ((each["offset"], each["length"], each["kind"]) for each in document["unreferenced"])
-    parts_of_report += [Span(offset, offset + length, "unreferenced", kind) for offset, length, kind in ranges]
+    parts_of_report += [Span(each.offset, each.offset + each.length, "unreferenced", each.kind) for each in report.unreferenced]
     parts_of_report.append(Span(max(0, total - footer), total, "footer", "footer"))
     parts, position = [], 0
     for part in sorted(parts_of_report):

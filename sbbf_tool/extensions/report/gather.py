@@ -118,44 +118,25 @@ _ORDER = (_STATISTICS, "dictionary", _FILTER, _READ)
 
 def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -> QuerySteps:
     """Return the steps of a query; `conditions` has the reports of the values of each condition, all of one file."""
-    row_groups = len(conditions[0][0].row_groups)
-    names = [engine.name for engine in load_table().engines]
-    by_engine = {name: _steps_of(name, conditions, row_groups) for name in names}
+    row_groups = range(len(conditions[0][0].row_groups))
     engines_by_steps: dict[tuple[str, ...], list[str]] = {}
-    for name, steps in by_engine.items():
-        engines_by_steps.setdefault(steps, []).append(name)
-    without_filters = tuple(_without_filters(number, conditions) for number in range(row_groups))
-    return QuerySteps(
-        query=query.text,
-        row_groups=row_groups,
-        engines=(EngineSteps((), without_filters), *(EngineSteps(tuple(engines), steps) for steps, engines in engines_by_steps.items())),
-    )
+    for engine in load_table().engines:
+        steps = tuple(_step_of(engine.name, conditions, number) for number in row_groups)
+        engines_by_steps.setdefault(steps, []).append(engine.name)
+    without_filters = EngineSteps((), tuple(_step_of(None, conditions, number) for number in row_groups))
+    by_engine = (EngineSteps(tuple(engines), steps) for steps, engines in engines_by_steps.items())
+    return QuerySteps(query.text, len(row_groups), (without_filters, *by_engine))
 
 
-def _steps_of(engine: str, conditions: Sequence[Sequence[ExplainReport]], row_groups: int) -> tuple[str, ...]:
-    # Each report has its engines in the order of the table; one about a column that the file lacks has none.
-    steps_of_engine = [
-        [next((each.steps for each in report.engines if each.name == engine), None) for report in reports] for reports in conditions
-    ]
-    return tuple(
-        _first_of_all(
-            [
-                _last_of_any(
-                    [_answer(report, number) if steps is None else steps[number] for report, steps in zip(reports, all_steps, strict=True)]
-                )
-                for reports, all_steps in zip(conditions, steps_of_engine, strict=True)
-            ]
-        )
-        for number in range(row_groups)
-    )
+def _step_of(engine: str | None, conditions: Sequence[Sequence[ExplainReport]], number: int) -> str:
+    """Return what happens to a row group in an engine; None stands for engines that query dictionaries, without filters."""
+    return _first_of_all([_last_of_any([_answer(engine, report, number) for report in reports]) for reports in conditions])
 
 
-def _without_filters(number: int, conditions: Sequence[Sequence[ExplainReport]]) -> str:
-    return _first_of_all([_last_of_any([_answer(report, number) for report in reports]) for reports in conditions])
-
-
-def _answer(report: ExplainReport, number: int) -> str:
-    """Return what excludes a row group without filters, in engines that query dictionaries."""
+def _answer(engine: str | None, report: ExplainReport, number: int) -> str:
+    """Return what excludes a row group for one value; a report about a column that the file lacks has no engines."""
+    if steps := next((each.steps for each in report.engines if each.name == engine), None):
+        return steps[number]
     row_group = report.row_groups[number]
     return _STATISTICS if row_group.statistics == "absent" else "dictionary" if row_group.dictionary == "absent" else _READ
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sbbf_tool.extensions.report.filter_figures import build_figures
 from sbbf_tool.extensions.report.pictures.figure import Figure, load_style, render_figure
 from sbbf_tool.extensions.report.pictures.folds import Curve, build_folds_figure
-from sbbf_tool.extensions.report.pictures.tiles import build_steps_figure
+from sbbf_tool.extensions.report.pictures.tiles import build_query_figure
 from sbbf_tool.verbs.advise import AdviceReport
 from sbbf_tool.verbs.explain import ExplainReport
 from sbbf_tool.verbs.inspect import InspectReport
@@ -20,10 +21,11 @@ def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
 
 def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
     """Yield the HTML of what each engine does with each row group."""
-    steps_by_engine = {engine.name: engine.steps for engine in report.engines}
     names = [f"row group {row.row_group}" for row in report.row_groups]
+    counts = {engine.name: Counter(engine.steps) for engine in report.engines}
+    tiles = {engine.name: list(zip(engine.steps, names, strict=False)) for engine in report.engines}
     title = f"{report.column} = {report.value}"
-    return _render([build_steps_figure(f"{key}_steps", title, steps_by_engine, names)] if steps_by_engine else [])
+    return _render([build_query_figure(f"{key}_steps", title, counts, tiles, len(names))] if counts else [])
 
 
 def render_advice(report: AdviceReport, key: str) -> Iterator[str]:

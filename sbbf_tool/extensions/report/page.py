@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from pkgutil import get_data
 from typing import TYPE_CHECKING
 
 from sbbf_tool.display import escape, shorten
@@ -16,7 +15,16 @@ from sbbf_tool.extensions.report.comparison import EarlierRun, build_changes_fig
 from sbbf_tool.extensions.report.contents import FileContents, UnreadableFile
 from sbbf_tool.extensions.report.filter_figures import build_fill_figure, build_rates_figure
 from sbbf_tool.extensions.report.lake_figures import build_query_figures
-from sbbf_tool.extensions.report.pictures.figure import Figure, FigureTable, count, load_style, render_figure, render_table, table
+from sbbf_tool.extensions.report.pictures.figure import (
+    Figure,
+    FigureTable,
+    count,
+    load_file,
+    load_style,
+    render_figure,
+    render_table,
+    table,
+)
 from sbbf_tool.extensions.report.pictures.folds import build_folds_figure
 from sbbf_tool.extensions.report.totals import LakeTotals
 from sbbf_tool.hints import Fix
@@ -88,7 +96,7 @@ class ReportPage:
             raise UsageError("a page needs the package jinja2", hint="pip install 'sbbf-tool[report]'") from None
         from markupsafe import Markup
 
-        style, script = load_style() + _load("page.css"), _load("sort.js")
+        style, script = load_style() + load_file("page.css"), load_file("sort.js")
         all_figures = list(self.figures() if figures is None else figures)
         tables = [lake_figures.list_columns(self.totals)] if self.totals.columns else []
         tables += [lake_figures.list_worst_files(self.totals)] if self._single is None and self.totals.filters else []
@@ -100,7 +108,7 @@ class ReportPage:
             *([("columns", "Columns")] if tables else []),
             *((each.key, each.title) for each in all_figures),
         ]
-        page = Environment(autoescape=True, trim_blocks=False).from_string(_load("page.html.jinja"))
+        page = Environment(autoescape=True, trim_blocks=False).from_string(load_file("page.html.jinja"))
         return page.render(
             title=f"Bloom filters of {', '.join(map(escape, self._names[:3]))}{', ...' if len(self._names) > 3 else ''}",
             style=Markup(style),
@@ -179,15 +187,7 @@ class ReportPage:
         if first is not None and first.row_group is not None and len(row_groups) > 1:
             fact = f"{fact} (row group {first.row_group})"
         fix = None if finding.fix is None else self._write_fix(finding.fix)
-        return (
-            finding.severity,
-            finding.rule,
-            finding.column,
-            place,
-            finding.message,
-            fact,
-            fix,
-        )
+        return finding.severity, finding.rule, finding.column, place, finding.message, fact, fix
 
 
 def _list_errors(contents: FileContents) -> dict[tuple[int, str], str]:
@@ -199,12 +199,6 @@ def _list_errors(contents: FileContents) -> dict[tuple[int, str], str]:
                 if evidence.row_group is not None:
                     errors.setdefault((evidence.row_group, finding.column), finding.rule)
     return errors
-
-
-def _load(name: str) -> str:
-    data = get_data(__package__, name)
-    assert data is not None, "the package contains the file"
-    return data.decode()
 
 
 def _hash(text: str) -> str:

@@ -19,6 +19,7 @@ from sbbf_tool.file.partitions import partition_values
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, WARNING, Finding
 from sbbf_tool.rules import correctness
 from sbbf_tool.rules.catalog import GROUPS, RULES
+from sbbf_tool.verbs.inspect import InspectReport
 
 MOST_COLUMNS, MOST_PARTITIONS, MOST_FILES, MOST_TILES = 200, 400, 20, 2000
 """What is kept one by one; further columns and partitions are added up."""
@@ -125,6 +126,19 @@ class LakeTotals:
     def add(self, contents: FileContents) -> None:
         """Add a file."""
         report = contents.inspect
+        self.add_report(report)
+        values = {(detail.row_group, detail.column): detail.values for detail in contents.filters}
+        for dot in dots_of(report.filters, values):
+            self.dots.add(dot)
+        for detail in contents.filters:
+            column = detail.column if detail.column in self.columns else MORE_COLUMNS
+            self.folds.setdefault(column, Folds(DEFAULT_FPP)).add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
+        self._add_findings(contents)
+        for query in contents.queries:
+            self.queries.setdefault(query.query, QuerySum()).add(report.file, query)
+
+    def add_report(self, report: InspectReport) -> None:
+        """Add what `inspect` states of a file."""
         self.files += 1
         self.bytes += report.file_bytes
         self.rows += report.rows
@@ -133,13 +147,6 @@ class LakeTotals:
         self.unreferenced_bytes += sum(each.length for each in report.unreferenced)
         self.locked_files += bool(report.locked_columns)
         self.filters += sum(row.has_filter for row in report.filters)
-        self._add_filters(contents)
-        self._add_findings(contents)
-        for query in contents.queries:
-            self.queries.setdefault(query.query, QuerySum()).add(report.file, query)
-
-    def _add_filters(self, contents: FileContents) -> None:
-        report = contents.inspect
         name = partition_of(report.file)
         if name not in self.partitions and len(self.partitions) >= MOST_PARTITIONS:
             name = MORE_PARTITIONS
@@ -161,12 +168,6 @@ class LakeTotals:
                     sums.deciles[min(9, int(row.fill_ratio * 10))] += 1
             if row.estimated_fpp is not None:
                 self.decades[_decade_of(row.estimated_fpp)] += 1
-        values = {(detail.row_group, detail.column): detail.values for detail in contents.filters}
-        for dot in dots_of(report.filters, values):
-            self.dots.add(dot)
-        for detail in contents.filters:
-            column = detail.column if detail.column in self.columns else MORE_COLUMNS
-            self.folds.setdefault(column, Folds(DEFAULT_FPP)).add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
 
     def _add_findings(self, contents: FileContents) -> None:
         report, findings = contents.inspect, contents.check.findings

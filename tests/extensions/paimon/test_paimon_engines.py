@@ -22,17 +22,17 @@ from sbbf_tool.errors import RefusedError
 from sbbf_tool.extensions.paimon.build_index import build
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
-from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
+from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.publish import publish
 from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, open_table
 from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
-from sbbf_tool.extensions.paimon.verbs.inspect import inspect_table
+from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_container
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
-from sbbf_tool.extensions.paimon.verbs.verify import verify_table
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.environments import NotInstallableError, install, run
 
@@ -139,10 +139,10 @@ def test_every_data_file_is_found_and_no_index_loses_anything(warehouse: Path) -
     for table in all_tables(warehouse):
         assert table.live_files
         assert all(Path(live.path).is_file() for live in table.live_files), table.path
-        report = verify_table(table)
+        report = verify_paimon(table.path)
         assert not report.has_false_negatives, table.path
         assert not report.problems, table.path
-        assert not inspect_table(table).errors
+        assert not inspect_paimon(table.path).errors
 
 
 LITERALS: dict[str, list[tuple[str, str]]] = {
@@ -183,7 +183,7 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
             columns = list(container.indexes)
             own = build(table.files, live.path, [IndexRequest(column, fpp=0.3) for column in columns]).container
             for ours in (container, parse_container(own)):
-                path.write_bytes(build_container(ours))
+                path.write_bytes(ours.data)
                 for column in columns:
                     data_type = indexed_type(schema, parse_indexed_column(column))
                     assert data_type is not None
@@ -247,7 +247,7 @@ def test_indexes_that_come_and_go_keep_the_rows(java: PaimonJava, warehouse: Pat
         java.ask("commit", str(table), str(first), "10", "1")
         assert java.query(table, "s", f"value {first + 3}")[2] == {first + 3}
         assert java.query(table, "s", "value 602")[2] == {602}
-    assert not verify_table(open_table(LocalFolders(), str(table))).problems
+    assert not verify_paimon(table).problems
 
 
 def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, tmp_path: Path) -> None:

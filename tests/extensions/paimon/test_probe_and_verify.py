@@ -20,7 +20,7 @@ from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
-from sbbf_tool.extensions.paimon.verbs.verify import verify_pair
+from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 from support.tables import each
 
@@ -176,7 +176,7 @@ def test_values_that_are_hard_to_format(files: LocalFolders, tmp_path: Path) -> 
     far = pa.array([2**62], pa.int64()).view(pa.timestamp("us"))
     pq.write_table(pa.table({"b": pa.array([b"\xff"]), "s": broken_text, "t": far}), data)
     index.write_bytes(build_container({name: {"bloom-filter": bytes(3) + b"\1\0"} for name in "bst"}))
-    columns = verify_pair(files, str(index), str(data)).files[0].columns
+    columns = verify_paimon(index, str(data), files=files).files[0].columns
     assert [column.examples for column in columns] == [("0xff",), ("0xfffe",), ("a value that cannot be formatted",)]
 
 
@@ -189,7 +189,7 @@ def test_a_column_that_cannot_be_verified_does_not_hide_the_others(files: LocalF
     good = parse_container(build(files, data_file, [IndexRequest("id")]).container)
     body = good.body_of(good.indexes["id"]["bloom-filter"])
     index.write_bytes(build_container({name: {"bloom-filter": body} for name in ("nope", "id", "s")} | {"broken": {"bloom-filter": b""}}))
-    report = verify_pair(files, str(index), data_file)
+    report = verify_paimon(index, data_file, files=files)
     problems = {column.column: column.problem for column in report.files[0].columns}
     assert {(column.rows, column.nulls, column.false_negatives) for column in report.files[0].columns if column.problem} == {(0, 0, 0)}
     assert problems["id"] is None

@@ -34,7 +34,8 @@ class ClickHouseDriver:
         self._dialect = ClickHouseDialect()
         # Bytes and text have one type in ClickHouse, and its dialect takes 0x.. for bytes.
         self._text = f"0x{request.text.encode().hex()}" if request.is_text and request.text.startswith("0x") else request.text
-        self._session: Any = _open(request.scratch)
+        opener: Any = session.Session
+        self._session = opener(request.scratch)
         for setting in _SETTINGS:
             try:
                 self._session.query(f"SET {setting}")
@@ -77,8 +78,3 @@ class ClickHouseDriver:
     def _ask(self, query: str, names: dict[str, str] | None = None) -> list[dict[str, Any]]:
         answer = self._session.query(query, "JSONEachRow", params=names or {}).bytes()
         return [json.loads(line) for line in answer.splitlines()]
-
-
-def _open(folder: str) -> Any:
-    opener: Any = session.Session
-    return opener(folder)

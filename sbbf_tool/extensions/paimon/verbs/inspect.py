@@ -9,11 +9,10 @@ from statistics import fmean
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon import findings as indexes
 from sbbf_tool.extensions.paimon.files import FileIO, parse_file
-from sbbf_tool.extensions.paimon.index_container import Container, parse_container
+from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import IndexColumnTotal, InspectedFile, PaimonInspectReport
-from sbbf_tool.extensions.paimon.table import FILE, PaimonTable, open_table
-from sbbf_tool.reports.findings import Finding
+from sbbf_tool.extensions.paimon.table import FILE, open_table
 from sbbf_tool.storage.folders import LocalFolders
 
 
@@ -30,30 +29,18 @@ def inspect_paimon(
     Raises UnreadableError if the target is neither of them; broken indexes of a table are reported as findings.
     """
     target, files = os.fsdecode(target), files or LocalFolders()
-    if not target.endswith(INDEX_SUFFIX):
-        return inspect_table(open_table(files, target, snapshot=snapshot, branch=branch, allow_outside=allow_outside))
-    if snapshot is not None or branch is not None:
-        raise UsageError("an index file has no snapshots and no branches", file=target)
-    return inspect_container(parse_file(files, target, parse_container), target)
-
-
-def inspect_container(container: Container, name: str) -> PaimonInspectReport:
-    """Inspect a container alone, without the types of its columns."""
-    notes: list[indexes.Note] = []
-    file = InspectedFile(name, "", None, None, FILE, name, len(container.data), indexes.inspect_container(container, notes))
-    return PaimonInspectReport(name, None, (file,), _sum_columns((file,)), tuple(note.to_finding(name) for note in notes))
-
-
-def inspect_table(table: PaimonTable) -> PaimonInspectReport:
-    """Inspect every data file of the snapshot of a table."""
-    findings: list[Finding] = []
-    files = []
+    if target.endswith(INDEX_SUFFIX):
+        if snapshot is not None or branch is not None:
+            raise UsageError("an index file has no snapshots and no branches", file=target)
+        container, notes = parse_file(files, target, parse_container), list[indexes.Note]()
+        file = InspectedFile(target, "", None, None, FILE, target, len(container.data), indexes.inspect_container(container, notes))
+        return PaimonInspectReport(target, None, (file,), _sum_columns((file,)), tuple(note.to_finding(target) for note in notes))
+    table = open_table(files, target, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     inspector = indexes.IndexInspector(table)
-    for live in table.live_files:
-        inspected_index = inspector.inspect(live)
-        files.append(inspected_index.file)
-        findings += (note.to_finding(live.file.name) for note in inspected_index.notes)
-    return PaimonInspectReport(table.path, table.snapshot_id, tuple(files), _sum_columns(files), tuple(findings))
+    inspected = [inspector.inspect(live) for live in table.live_files]
+    reports = tuple(each.file for each in inspected)
+    findings = tuple(note.to_finding(each.file.data_file) for each in inspected for note in each.notes)
+    return PaimonInspectReport(table.path, table.snapshot_id, reports, _sum_columns(reports), findings)
 
 
 def _sum_columns(files: Sequence[InspectedFile]) -> tuple[IndexColumnTotal, ...]:

@@ -43,19 +43,14 @@ def probe_paimon(
     a column that does not exist and a value that does not fit the type of the column.
     """
     paimon_table = open_table(files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
-    return probe_table(paimon_table, column, values)
-
-
-def probe_table(table: PaimonTable, column: str, values: object) -> PaimonProbeReport:
-    """Probe an open table as `probe_paimon` does."""
     query_values = tuple(as_iterable(values))
-    with ErrorPlace(table.path, f"column {column}"):
-        indexed, field, data_type = resolve_column(table.schema, column)
+    with ErrorPlace(paimon_table.path, f"column {column}"):
+        indexed, field, data_type = resolve_column(paimon_table.schema, column)
         hashable = key_of(data_type) is not None
         texts = [_text_of(value, data_type) for value in query_values]
         literals = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
-    probed = tuple(_probe_file(table, live, indexed, field, data_type, literals) for live in table.live_files)
-    return PaimonProbeReport(table.path, table.snapshot_id, column, str(data_type), why_unused(table.schema), probed)
+    probed = tuple(_probe_file(paimon_table, live, indexed, field, data_type, literals) for live in paimon_table.live_files)
+    return PaimonProbeReport(paimon_table.path, paimon_table.snapshot_id, column, str(data_type), why_unused(paimon_table.schema), probed)
 
 
 def _text_of(value: object, data_type: DataType) -> str | None:

@@ -10,7 +10,7 @@ from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.extensions.paimon.membership import verify_container, verify_index
 from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedFile
-from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, find_table_around, open_table
+from sbbf_tool.extensions.paimon.table import find_index, find_table_around, open_table
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -27,44 +27,26 @@ def verify_paimon(
 ) -> PaimonVerifyReport:
     """Verify every index of a table, or one `.index` file against `data_file`, by default the one that the index name refers to.
 
-    Files outside the directory of the table are read only with `allow_outside`.
+    The types of a single file come from its table or, without one, from the file. Files outside the directory of the table are read only
+    with `allow_outside`.
 
     Raises UnreadableError if the target is neither a table nor an index, or an `.index` file or its data file cannot be read; RefusedError
     if the header of a Parquet page in that data file states more than `max_page_bytes` uncompressed bytes.
     """
     path, files = os.fsdecode(target), files or LocalFolders()
     if not path.endswith(INDEX_SUFFIX) and data_file is None:
-        return verify_table(open_table(files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside), max_page_bytes)
+        table = open_table(files, path, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+        verified = (verify_index(table, live, find_index(table.files, live), max_page_bytes) for live in table.live_files)
+        return PaimonVerifyReport(table.path, tuple(verified))
     if snapshot is not None or branch is not None:
         raise UsageError("an index file has no snapshots and no branches", file=path)
-    if data_file is not None:
-        return verify_pair(files, path, os.fsdecode(data_file), max_page_bytes)
-    data_path = data_file_of(path)
-    if os.path.basename(data_path) not in list_names(files, os.path.dirname(data_path) or "."):
-        raise UsageError(f"its data file {os.path.basename(data_path)} does not exist beside it", file=path, hint="name the data file")
-    return verify_pair(files, path, data_path, max_page_bytes)
-
-
-def verify_table(table: PaimonTable, max_page_bytes: MaxPageBytes = None) -> PaimonVerifyReport:
-    """Verify every index of an open table against its data file."""
-    return PaimonVerifyReport(
-        table.path, tuple(verify_index(table, live, find_index(table.files, live), max_page_bytes) for live in table.live_files)
-    )
-
-
-def verify_pair(
-    files: FileIO,
-    index_path: str,
-    data_path: str,
-    max_page_bytes: MaxPageBytes = None,
-) -> PaimonVerifyReport:
-    """Verify an `.index` file against a data file. Types come from the table of the data file or, without one, from the file.
-
-    Raises UnreadableError if either file cannot be read.
-    """
-    container = parse_file(files, index_path, parse_container)
+    data_path = data_file_of(path) if data_file is None else os.fsdecode(data_file)
+    name = os.path.basename(data_path)
+    if data_file is None and name not in list_names(files, os.path.dirname(data_path) or "."):
+        raise UsageError(f"its data file {name} does not exist beside it", file=path, hint="name the data file")
+    container = parse_file(files, path, parse_container)
     table_and_file = find_table_around(files, data_path)
     schema = table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
     with ErrorPlace(data_path):
         columns = verify_container(container, read_file(files, data_path), data_path, schema, max_page_bytes)
-    return PaimonVerifyReport(index_path, (VerifiedFile(data_path, "file", columns),))
+    return PaimonVerifyReport(path, (VerifiedFile(data_path, "file", columns),))

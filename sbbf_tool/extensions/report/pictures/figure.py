@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from pkgutil import get_data
 from typing import NamedTuple
@@ -121,9 +120,13 @@ def _scrolling(markup: str, name: str) -> str:
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{text_of(name)}">{markup}</div>'
 
 
-@lru_cache(maxsize=1)
 def load_style() -> str:
     """Return the style, which applies below an element of the class `sbbf`."""
-    data = get_data(__package__, "style.css")
+    return load_file("pictures/style.css")
+
+
+def load_file(name: str) -> str:
+    """Return the text of a file of the package."""
+    data = get_data("sbbf_tool.extensions.report", name)
     assert data is not None, "the package contains the file"
     return data.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -31,30 +32,37 @@ class TileRow(NamedTuple):
     """Step and name of each row group; empty if there are too many, which are then one bar."""
 
 
-def build_figure(key: str, title: str, rows: Sequence[TileRow], row_groups: int, remark: str = "") -> Figure:
-    """Build picture and table of the lines of one query."""
+def build_query_figure(
+    key: str,
+    query: str,
+    counts: Mapping[str, Counter[str]],
+    tiles: Mapping[str, Sequence[tuple[str, str]]],
+    row_groups: int,
+    remark: str = "",
+) -> Figure:
+    """Build picture and table of a query; engines that do the same share a line, and the empty name stands for files without filters.
+
+    `counts` has the number of row groups by step, and `tiles` step and name of each row group, both by engine.
+    """
+    engines_by_outcome: dict[object, list[str]] = {}
+    for engine in sorted(counts, key=bool):
+        outcome = bool(engine), tuple(sorted(counts[engine].items())), tuple(tiles[engine])
+        engines_by_outcome.setdefault(outcome, []).append(engine)
+    has_tiles = row_groups * len(engines_by_outcome) <= MOST_MARKS
+    rows = [
+        TileRow(
+            ", ".join(names) or "without filters",
+            tuple((step, counts[names[0]][step]) for step in STEPS),
+            tuple(tiles[names[0]]) if has_tiles else (),
+        )
+        for names in engines_by_outcome.values()
+    ]
     meanings = "; ".join(f"{letter}: {meaning}" for _, letter, meaning in STEPS.values())
     note = f"What excludes each of {format_count(row_groups, 'row group')}. {meanings}.{remark}"
     content = table("Row groups by engine", ("engines", *STEPS), ((row.name, *(count(number) for _, number in row.counts)) for row in rows))
     legend = tuple((kind, f"{letter}: {meaning}") for kind, letter, meaning in STEPS.values())
+    title = f"Query: {query}"
     return Figure(key, title, note, draw_tiles(f"{key}_p", title, rows) if row_groups else "", (content,), legend)
-
-
-def build_steps_figure(key: str, query: str, steps_by_engine: Mapping[str, Sequence[str]], row_groups: Sequence[str]) -> Figure:
-    """Build the figure of a query on the named row groups; engines with the same steps share a line."""
-    engines: dict[tuple[str, ...], list[str]] = {}
-    for engine, steps in steps_by_engine.items():
-        engines.setdefault(tuple(steps), []).append(engine)
-    has_tiles = len(row_groups) * len(engines) <= MOST_MARKS
-    rows = [
-        TileRow(
-            ", ".join(names),
-            tuple((step, steps.count(step)) for step in STEPS),
-            tuple(zip(steps, row_groups, strict=False)) if has_tiles else (),
-        )
-        for steps, names in engines.items()
-    ]
-    return build_figure(key, f"Query: {query}", rows, len(row_groups))
 
 
 def draw_tiles(key: str, title: str, rows: Sequence[TileRow]) -> str:
