@@ -136,8 +136,8 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
                 # The document names the page; the heading of a picture names a column.
                 assert any(text in string for string in strings), strings
                 continue
-            assert name == "schema" or strings & {planted[FILE], planted[TABLE]}, strings
-            if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain"):
+            assert name in ("schema", "index") or strings & {planted[FILE], planted[TABLE]}, strings
+            if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain", "index"):
                 # Backticks distinguish a name with a dot from a path.
                 assert strings & {text, f"`{text}`"}, strings
         elif form == ["--format", "sarif"]:

@@ -57,7 +57,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
 class CountingFiles:
     """A selection of files as a listing has them, which need not be there."""
 
-    table = None
+    table = index = None
 
     def __init__(self, files: Iterable[ListedFile]) -> None:
         self.listing = files

@@ -62,7 +62,7 @@ class IndexTarget:
         """Take what a new index is to state; without it the index exists, and is updated. Raises SbbfError."""
         if places.is_url(folder):
             raise RefusedError("an index is written on this machine", file=folder, hint="write it to a folder, and copy that to the store")
-        self.folder = places.absolute(folder).rstrip("/")
+        self.name, self.folder = folder, places.absolute(folder).rstrip("/")
         self.current = os.path.join(self.folder, CURRENT)
         self.is_new = new is not None
         if new is not None:
@@ -238,7 +238,7 @@ def index_files(
                 target.publish(after)
     size = sum(each.units_bytes + each.blocks_bytes for each in segments)
     return IndexReport(
-        index=target.folder,
+        index=target.name,
         column=before.column,
         files=len(listed),
         new_files=counts["new"],
