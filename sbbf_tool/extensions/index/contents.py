@@ -13,6 +13,8 @@ from typing import Any
 
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass
+from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
 
 SUFFIX = ".sbbfx"
@@ -89,8 +91,8 @@ class Contents:
         return sum(each.false_files for each in self.segments)
 
 
-@dataclass(frozen=True)
-class IndexReport:
+@dataclass(frozen=True, repr=False)
+class IndexReport(Tabular):
     """What building or updating an index did, or would do."""
 
     index: str
@@ -121,6 +123,9 @@ class IndexReport:
     false_files: float
     """Expected number of files that a value is not in, and that the index does not exclude."""
     dry_run: bool
+
+    def _summary(self) -> str:
+        return f"{self.index}: {self.new_files} of {format_count(self.files, 'file')}"
 
 
 def parse(data: bytes, name: str) -> Contents:
