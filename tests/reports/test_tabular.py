@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import sbbf_tool
+from sbbf_tool.extensions.index.build import build_index
 from sbbf_tool.extensions.tables.copies import AbandonedCopy, AbandonedReport
 from sbbf_tool.reports.probe import RowsReport
 from sbbf_tool.reports.rules import RulesReport
@@ -80,6 +81,7 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
     "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
+    "index.IndexReport": lambda folder: build_index(FILTERS, "id", str(folder / "lake.sbbfx")),
     "inspect.InspectReport": lambda folder: sbbf_tool.inspect(FILTERS),
     "paimon.AddIndexReport": lambda folder: sbbf_tool.add_paimon_index(
         shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True
