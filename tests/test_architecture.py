@@ -47,7 +47,7 @@ BUDGETS = {
     "verbs": 3_491,
     "running": 2_002,
     "spark": 1_825,
-    "cli": 5_861,
+    "cli": 5_869,
     "avro": 380,
     "paimon": 4_973,
     "tables": 4_450,
