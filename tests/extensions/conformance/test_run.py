@@ -299,7 +299,7 @@ def test_writers_that_do_less(program, corpus_folder: Path, code: str, verdict: 
 FILTER = """
 from sbbf_tool.extensions.conformance.corpus_file import FileMaker
 from sbbf_tool.extensions.conformance.kinds import BY_NAME
-from sbbf_tool.extensions.conformance.parquet_writer import StoredBytes, build_filter
+from sbbf_tool.extensions.conformance.parquet_writer import StoredBytes, build_bitset, build_filter
 maker = FileMaker(BY_NAME["int32"])
 values = maker.stored()
 def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filters=filters).build())
@@ -314,7 +314,7 @@ def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filter
             "wrong",
             "the filter of row group 0 excludes the stored value '-20000000'",
         ),
-        ("write({at: StoredBytes(build_filter([], 256, b'\\x15\\x80\\x04\\x00') ) for at in (0, 1)})", "wrong", "row group 0: its header"),
+        ("write({at: StoredBytes(b'\\x15\\x80\\x04\\x00' + build_bitset([], 256)) for at in (0, 1)})", "wrong", "row group 0: its header"),
         (
             "write({at: StoredBytes(build_filter([], 64)[:-64] + b'\\xff' * 64) for at in (0, 1)})",
             "unused",

@@ -81,9 +81,7 @@ def _show_report(page: Page, report: ConformanceReport) -> None:
 
 def _describe_all(problems: Sequence[ConformanceProblem]) -> Iterator[str]:
     """Describe the problems, those of one column with one message in one line with the first value."""
-    groups: dict[tuple[str, str, str, str], list[ConformanceProblem]] = {}
-    for problem in problems:
-        groups.setdefault((problem.verdict, problem.file, problem.column, problem.message), []).append(problem)
+    groups = render.group(((problem.verdict, problem.file, problem.column, problem.message), problem) for problem in problems)
     for (verdict, file, column, message), group in groups.items():
         value = "" if group[0].value is None else f", value {render.value(group[0].value)}"
         more = "" if len(group) == 1 else f" and {len(group) - 1:,} more"

@@ -110,9 +110,7 @@ def _format_figures(index: IndexFigures) -> tuple[object, ...]:
 
 def _format_findings(report: PaimonInspectReport) -> Iterator[str]:
     """Format one line per finding, with the number of data files that it concerns."""
-    by_message: dict[tuple[str, str, str | None, str], list[str]] = {}
-    for finding in report.findings:
-        by_message.setdefault((finding.severity, finding.rule, finding.column, finding.message), []).append(finding.file)
+    by_message = render.group(((each.severity, each.rule, each.column, each.message), each.file) for each in report.findings)
     for (severity, rule, column, message), files in by_message.items():
         where = (files[0] if len(files) == 1 else format_count(len(files), "data file")) if report.is_table else None
         place = f"column {column}" if column is not None else None

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from sbbf_tool.cli import render
 from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import BuiltColumn, SkippedFile
+    from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuiltColumn, RemoveIndexReport
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -86,8 +86,16 @@ def format_column(column: BuiltColumn) -> tuple[object, ...]:
     return (column.column, column.type, *counts, column.fpp, column.k, column.num_bits, column.fill_ratio, column.estimated_fpp)
 
 
-def show_skipped(page: Page, skipped: Sequence[SkippedFile]) -> None:
-    """Print a line for each reason, with the data file or their number."""
-    for reason, count in Counter(file.reason for file in skipped).items():
-        names = [file.data_file for file in skipped if file.reason == reason]
-        page.say(f"skipped {names[0] if count == 1 else format_count(count, 'data file')}: {reason}")
+def show_change(page: Page, report: AddIndexReport | RemoveIndexReport, num_files: int, would: str, did: str, nothing: str) -> None:
+    """Print the end of a report of a commit: skipped files, notes and the outcome, whose words hold the data files as `{}`."""
+    for reason, names in render.group((file.reason, file.data_file) for file in report.skipped).items():
+        page.say(f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: {reason}")
+    page.say_all(f"note: {note}" for note in report.notes)
+    files = format_count(num_files, "data file")
+    if report.dry_run:
+        outcome = f"{would.format(files)}; nothing was written"
+    elif report.snapshot_after is None:
+        outcome = f"{nothing}; nothing was written"
+    else:
+        outcome = f"{did.format(files)}; committed as snapshot {report.snapshot_after}"
+    page.say(f"{report.table}: {outcome}")
