@@ -154,7 +154,7 @@ def test_a_part_of_the_corpus(tmp_path: Path) -> None:
         ({"version": 2}, "the corpus has version 2; this is the tool of version 1"),
         ({"files": [{}]}, "the manifest lacks a field"),
         ({"files": 7}, "the manifest lacks a field"),
-        ({"questions": [{"file": 1}]}, "file is not text"),
+        ({"files": [{"file": 1, "format": "parquet", "about": "", "bytes": 1, "sha256": ""}]}, "1 is not of the type <class 'str'>"),
     ],
 )
 def test_other_manifests_are_refused(corpus: Corpus, tmp_path: Path, change: dict[str, object], message: str) -> None:

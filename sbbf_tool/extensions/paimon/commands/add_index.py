@@ -59,7 +59,7 @@ def _show_report(page: Page, report: AddIndexReport) -> None:
     show_change(
         page,
         report,
-        len(report.new_indexes),
+        report.new_indexes,
         "{} would get an index",
         "added an index to {}, all values verified",
         "no data file needs an index",

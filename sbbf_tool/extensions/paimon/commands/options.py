@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -86,12 +86,14 @@ def format_column(column: BuiltColumn) -> tuple[object, ...]:
     return (column.column, column.type, *counts, column.fpp, column.k, column.num_bits, column.fill_ratio, column.estimated_fpp)
 
 
-def show_change(page: Page, report: AddIndexReport | RemoveIndexReport, num_files: int, would: str, did: str, nothing: str) -> None:
+def show_change(
+    page: Page, report: AddIndexReport | RemoveIndexReport, changed: Sequence[object], would: str, did: str, nothing: str
+) -> None:
     """Print the end of a report of a commit: skipped files, notes and the outcome, whose words hold the data files as `{}`."""
     for reason, names in render.group((file.reason, file.data_file) for file in report.skipped).items():
         page.say(f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: {reason}")
     page.say_all(f"note: {note}" for note in report.notes)
-    files = format_count(num_files, "data file")
+    files = format_count(len(changed), "data file")
     if report.dry_run:
         outcome = f"{would.format(files)}; nothing was written"
     elif report.snapshot_after is None:

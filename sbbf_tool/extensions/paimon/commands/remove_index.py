@@ -63,7 +63,7 @@ def _show_report(page: Page, report: RemoveIndexReport) -> None:
     show_change(
         page,
         report,
-        len(report.removed_indexes),
+        report.removed_indexes,
         "indexes would be removed from {}",
         "removed indexes from {}",
         "no data file has such an index",
