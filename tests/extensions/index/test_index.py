@@ -24,7 +24,7 @@ from sbbf_tool.extensions.index import build as build_module
 from sbbf_tool.extensions.index import contents, lake_index
 from sbbf_tool.extensions.index.build import IndexTarget, build_index, update_index
 from sbbf_tool.extensions.index.contents import SegmentEntry
-from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune
+from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune_index
 from sbbf_tool.extensions.index.segment import build_page_header, find_units
 from sbbf_tool.extensions.index.units import FileUnit, FileUnits
 from sbbf_tool.parquet.logical import AS_STORED
@@ -202,31 +202,31 @@ def test_pruned_files_for_python(tmp_path, index):
     assert (report.files, report.new_files, report.failed_files, report.segments) == (12, 12, 0, 1)
     assert report.false_files < 0.02
     values = values_of(lake, 4)
-    paths = prune(index, {"v": values})
-    assert prune(index, {"v": values}, listing=False) == paths
+    paths = prune_index(index, {"v": values})
+    assert prune_index(index, {"v": values}, listing=False) == paths
     with_values = {str(path) for path in lake.iterdir() if set(pq.read_table(path).column("v").to_pylist()) & set(values)}
     assert with_values <= set(paths)
     assert len(paths) <= len(with_values) + 1
     assert ds.dataset(paths).to_table(filter=ds.field("v").isin(values)).num_rows >= len(values)
-    assert prune(index, {"v": [-7]}) == []
+    assert prune_index(index, {"v": [-7]}) == []
     write_file(lake / "new.parquet", "int64", np.random.default_rng(5), 0)
     (Path(paths[0])).unlink()
-    assert set(prune(index, {"v": values})) == {*paths[1:], str(lake / "new.parquet")}
-    assert prune(index, {"v": values}, listing=False) == paths
+    assert set(prune_index(index, {"v": values})) == {*paths[1:], str(lake / "new.parquet")}
+    assert prune_index(index, {"v": values}, listing=False) == paths
     with pytest.raises(UsageError, match="the index is of column v, not of n"):
-        prune(index, {"n": [1]})
+        prune_index(index, {"n": [1]})
 
 
 def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
     lake = write_lake(tmp_path / "lake", "int64", 20)
     build_index(lake, "v", str(index), false_files=0.1)
     values = [*values_of(lake, 40), *range(-200, 0)]
-    few = [prune(index, {"v": [value]}) for value in values]
+    few = [prune_index(index, {"v": [value]}) for value in values]
     many = open_index(str(index)).find_excluded(values)
     one_by_one = set.intersection(*(open_index(str(index)).find_excluded([value]) for value in values))
     assert many == one_by_one
     monkeypatch.setattr(lake_index, "_FEW", 0)
-    assert [prune(index, {"v": [value]}) for value in values] == few
+    assert [prune_index(index, {"v": [value]}) for value in values] == few
     assert open_index(str(index)).find_excluded(values) == many
 
 
