@@ -115,7 +115,7 @@ def compact_struct(data: bytes) -> None:
 def container(data: bytes) -> None:
     """A Paimon file index that parses is written back unchanged, and its filters are within its bounds."""
     parsed_container = parse_container(data)
-    assert build_container(parsed_container) == data or len(build_container(parsed_container)) == len(data)
+    assert parse_container(build_container(parsed_container.bodies)).bodies == parsed_container.bodies
     for kinds in parsed_container.indexes.values():
         for index in kinds.values():
             body = parsed_container.body_of(index)

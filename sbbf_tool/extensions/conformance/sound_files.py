@@ -235,11 +235,7 @@ def _make_map() -> CorpusFile:
     value_cells = [Cell(plain, 3, repetition) for plain, repetition in zip(numbers, repetitions, strict=True)]
     empty = [Cell(None, definition=0), Cell(None, definition=1)]
     logical = LogicalType(MAP=MapType())
-    schema = [
-        build_root(1),
-        _group("ages", 1, OPTIONAL, logical, ConvertedType.MAP),
-        _group("key_value", 2, REPEATED),
-    ]
+    schema = [build_root(1), _group("ages", 1, OPTIONAL, logical, ConvertedType.MAP), _group("key_value", 2, REPEATED)]
     schema += [_STRING.element("key", REQUIRED), _INT32.element("value")]
     leaves = [(_STRING, [*empty, *key_cells]), (_INT32, [*empty, *value_cells])]
     return _make("nested/map.parquet", "the keys and the values of a map", schema, leaves)

@@ -66,10 +66,7 @@ def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader:
 def _show_report(page: Page, report: ConformanceReport) -> None:
     from sbbf_tool.extensions.conformance.reports import VERDICTS
 
-    rows = [
-        (each.file, each.type, each.correct, each.unused, each.cannot_say, each.noted, each.wrong, each.failed) for each in report.results
-    ]
-    page.table(_COLUMNS, rows, matters=lambda row: any(row[3:]))
+    page.table(_COLUMNS, report.results, matters=lambda result: any(each.cell_of(result) for each in _COLUMNS[3:]))
     lines = list(_describe_all(report.problems))
     page.say_all(lines[:_MOST_PROBLEMS])
     if len(lines) > _MOST_PROBLEMS:

@@ -16,16 +16,13 @@ from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuiltColumn, RemoveIndexReport
+    from sbbf_tool.extensions.paimon.reports import AddIndexReport, RemoveIndexReport
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
 _snapshot_option = click.option(
-    "--snapshot",
-    type=int,
-    metavar="N",
-    help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]",
+    "--snapshot", type=int, metavar="N", help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]"
 )
 _BRANCH = re.compile(r"(.+)/branch/branch-([^/]+)/?")
 """The folder of a branch, whose metadata it has; the data files are those of the table."""
@@ -61,11 +58,11 @@ COLUMNS = (
     Heading("nulls", COUNT, 4),
     Heading("ndv", COUNT),
     Heading("items", COUNT, 2),
-    Heading("target fpp", RATE, 1),
+    Heading("target fpp", RATE, 1, "fpp"),
     Heading("k", COUNT, 6),
-    Heading("bits", COUNT, 7),
-    Heading("fill", RATE, 4),
-    Heading("fpp", RATE),
+    Heading("bits", COUNT, 7, "num_bits"),
+    Heading("fill", RATE, 4, "fill_ratio"),
+    Heading("fpp", RATE, 0, "estimated_fpp"),
 )
 
 
@@ -79,11 +76,6 @@ def columns_option(source: str) -> Callable[[Any], Any]:
         metavar="COL[:items=N,fpp=P]",
         help=f"Column to index (repeat for more); m[key] is an entry of the map m.  [default: the columns named by {source}]",
     )
-
-
-def format_column(column: BuiltColumn) -> tuple[object, ...]:
-    counts = (column.rows, column.nulls, column.ndv, column.items)
-    return (column.column, column.type, *counts, column.fpp, column.k, column.num_bits, column.fill_ratio, column.estimated_fpp)
 
 
 def show_change(

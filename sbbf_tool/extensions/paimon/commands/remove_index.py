@@ -56,10 +56,8 @@ def command(table: str, columns: tuple[str, ...], rule: str | None, outputs: Out
 
 
 def _show_report(page: Page, report: RemoveIndexReport) -> None:
-    page.table(
-        (Heading("data file", NAME), Heading("removed", NAME), Heading("place", WORD, 2), Heading("bytes", BYTES, 1)),
-        [(index.data_file, ", ".join(index.columns) or "unreadable index", index.place, index.size) for index in report.removed_indexes],
-    )
+    removed = Heading("removed", NAME, of=lambda index: ", ".join(index.columns) or "unreadable index")
+    page.table((Heading("data file", NAME), removed, Heading("place", WORD, 2), Heading("bytes", BYTES, 1, "size")), report.removed_indexes)
     show_change(
         page,
         report,
