@@ -10,9 +10,12 @@ from sbbf_tool.errors import UncertainWriteError as UncertainWriteError
 from sbbf_tool.errors import UnreadableError as UnreadableError
 from sbbf_tool.errors import UsageError as UsageError
 from sbbf_tool.errors import WriteError as WriteError
-from sbbf_tool.extensions.conformance.verbs import make_corpus as make_corpus
+from sbbf_tool.extensions.conformance.corpus_writer import make_corpus as make_corpus
 from sbbf_tool.extensions.conformance.verbs import run_conformance as run_conformance
 from sbbf_tool.extensions.engine_runs.run import run_engines as run_engines
+from sbbf_tool.extensions.index.build import build_index as build_index
+from sbbf_tool.extensions.index.build import update_index as update_index
+from sbbf_tool.extensions.index.lake_index import prune_index as prune_index
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index as add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.build import build_paimon_index as build_paimon_index
 from sbbf_tool.extensions.paimon.verbs.check import check_paimon as check_paimon

@@ -47,13 +47,13 @@ BUDGETS = {
     "verbs": 3_491,
     "running": 2_002,
     "spark": 1_825,
-    "cli": 5_861,
+    "cli": 5_869,
     "avro": 380,
-    "paimon": 4_973,
+    "paimon": 4_917,
     "tables": 4_450,
-    "report": 1_987,
-    "conformance": 1_904,
-    "engine_runs": 1_433,
+    "report": 1_971,
+    "conformance": 1_821,
+    "engine_runs": 1_406,
     "index": 1_400,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""

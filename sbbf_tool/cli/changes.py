@@ -55,6 +55,7 @@ class ChangedFiles(Files):
     files_per_commit: int | None = None
     allow: frozenset[str] = frozenset()
     """The risks that the command line accepts."""
+    takes_index = False
 
     def edit(self, *, append: bool = False) -> Edit:
         """Return how each file is changed."""

@@ -18,6 +18,7 @@ from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.settings import spark_settings
 from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.values import names_of
+from sbbf_tool.errors import RefusedError
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Files:
     outputs: Outputs = TEXT
     dry_run: bool = False
 
+    takes_index = True
+    """Whether the command only reads."""
     all_versions = False
     """Whether a table means the files of all its versions."""
     table_change: TableChange | None = None
@@ -180,9 +183,13 @@ class Files:
     @cached_property
     def index(self) -> Index | None:
         """The index that the only PATH means, which stands for other paths."""
-        from sbbf_tool.running.selection import find_index
+        from sbbf_tool.running.selection import find_index, is_index
 
+        if len(self.arguments) > 1 and (name := next(filter(is_index, self.arguments), None)) is not None:
+            raise click.UsageError(f"{name} is an index: give it as the only PATH")
         index = find_index(self.arguments[0]) if len(self.arguments) == 1 and not self.is_listed else None
+        if index is not None and not self.takes_index:
+            raise RefusedError("an index is only read", file=index.name, hint="change the files themselves, and then update the index")
         if index is not None and self.as_files:
             raise click.UsageError("an index stands for the files or the table that it names: leave out --as-files")
         return index

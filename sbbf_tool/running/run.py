@@ -31,7 +31,7 @@ from sbbf_tool.running.declared_files import leave_out_old_files
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import NamedColumns
-from sbbf_tool.running.selection import Selection, find_index
+from sbbf_tool.running.selection import Selection, find_index, is_index
 from sbbf_tool.running.table import Change, TableChange, find_table, is_table
 from sbbf_tool.running.work import Runner, Work
 from sbbf_tool.storage.places import find_single_file
@@ -142,8 +142,8 @@ def run(
     if isinstance(names, tuple):
         index = find_index(names[0]) if len(names) == 1 else None
         names = names if index is None else index.paths
-        if len(names) > 1 and (name := next(filter(is_table, names), None)) is not None:
-            raise UsageError("a table is the only path of a run", file=name)
+        if len(names) > 1 and (name := next((name for name in names if is_index(name) or is_table(name)), None)) is not None:
+            raise UsageError("a table, or an index, is the only path of a run", file=name)
         table = find_table(names[0]) if len(names) == 1 else None
     predicate = None if where is None else parse_predicate(where)
     selection = Selection(names, predicate, table=table, all_versions=all_versions, index=index)

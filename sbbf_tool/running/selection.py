@@ -45,9 +45,13 @@ class Index(Protocol):
 
 def find_index(name: str) -> Index | None:
     """Open the index that a name means; None for any other name. Raises UnreadableError for a damaged one."""
+    return load(named("indexes")[os.path.splitext(name.rstrip("/"))[1]])(name) if is_index(name) else None
+
+
+def is_index(name: str) -> bool:
+    """Return whether the form of a name is that of an index."""
     kind = os.path.splitext(name.rstrip("/"))[1]
-    opener = named("indexes").get(kind) if kind and kind != ".parquet" and not os.path.isfile(name) else None
-    return None if opener is None else load(opener)(name)
+    return kind not in ("", ".parquet") and kind in named("indexes") and not os.path.isfile(name)
 
 
 class Selection:

@@ -113,10 +113,9 @@ def compact_struct(data: bytes) -> None:
 
 
 def container(data: bytes) -> None:
-    """A Paimon file index that parses is written with the same indexes, and its filters are within its bounds."""
+    """A Paimon file index that parses is written back unchanged, and its filters are within its bounds."""
     parsed_container = parse_container(data)
-    bodies = parsed_container.bodies
-    assert parse_container(build_container(bodies)).bodies == bodies
+    assert parse_container(build_container(parsed_container.bodies)).bodies == parsed_container.bodies
     for kinds in parsed_container.indexes.values():
         for index in kinds.values():
             body = parsed_container.body_of(index)

@@ -90,7 +90,7 @@ def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
 
 def test_files_that_nothing_names_are_removed_when_they_are_old(tmp_path):
     folder = lay_out(tmp_path / "it", "update")
-    young, old = (folder / INDEX / f"segment-{name}.units.parquet" for name in ("young", "old"))
+    young, old = (folder / INDEX / f"_segment-{name}.units.parquet" for name in ("young", "old"))
     for path in (young, old):
         path.write_bytes(b"")
     os.utime(old, (time.time() - 7200,) * 2)

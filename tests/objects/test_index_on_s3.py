@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sbbf_tool import Probe, run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
-from sbbf_tool.extensions.index.lake_index import open_index, prune
+from sbbf_tool.extensions.index.lake_index import open_index, prune_index
 from support.buckets import Bucket
 
 FILES, ROWS = 40, 500
@@ -48,14 +48,14 @@ def test_a_key_takes_few_requests(moto_bucket: Bucket, tmp_path: Path, capsys) -
     index = upload(moto_bucket, local)
     requests(moto_bucket)
     wanted = moto_bucket.url("lake/007.parquet")
-    assert prune(index, {"v": [FILES * 3 + 7]}, listing=False) == [wanted]
+    assert prune_index(index, {"v": [FILES * 3 + 7]}, listing=False) == [wanted]
     made = requests(moto_bucket)
     by_object = {name.partition(".")[2]: [name for _, other in made if other == name] for _, name in made}
     assert len(by_object["json"]) == 1
     # One to open the file, and at most one for each class.
     assert len(by_object["blocks.parquet"]) <= 1 + report.classes
     assert len(by_object["units.parquet"]) <= 3
-    assert prune(index, {"v": [FILES * 3 + 7]}) == [wanted]
+    assert prune_index(index, {"v": [FILES * 3 + 7]}) == [wanted]
     assert not [name for _, name in requests(moto_bucket) if name.endswith(".parquet") and name.startswith("0")]
     (row,) = run(Probe("v", [FILES * 3 + 7]), index)
     assert row.path == wanted

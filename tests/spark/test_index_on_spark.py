@@ -11,7 +11,7 @@ import pytest
 from extensions.index.lakes_of_all_kinds import values_of, write_lake
 from sbbf_tool import Probe, run
 from sbbf_tool.extensions.index.build import build_index, update_index
-from sbbf_tool.extensions.index.lake_index import prune
+from sbbf_tool.extensions.index.lake_index import prune_index
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.source import SbbfDataSource
 
@@ -39,7 +39,7 @@ def test_executors_build_the_same_index(spark, lake, tmp_path):
     assert units(here) == units(there)
     assert sorted(blocks(here).column(0).to_pylist()) == sorted(blocks(there).column(0).to_pylist())
     for value in values_of(lake, 20):
-        assert prune(here, {"v": [value]}) == prune(there, {"v": [value]})
+        assert prune_index(here, {"v": [value]}) == prune_index(there, {"v": [value]})
     (lake / "000.parquet").unlink()
     assert update_index(str(there), on=Spark()).vanished_files == 1
     value = values_of(lake, 1)[0]
@@ -53,9 +53,9 @@ def test_a_view_has_the_files_of_a_value(spark, lake, tmp_path):
     spark.dataSource.register(SbbfDataSource)
     first, second = values_of(lake, 9)[::8]
     rows = spark.read.format("sbbf").option("index", "true").option("where", f"v IN ({first}, {second})").load(index).collect()
-    assert {row.file for row in rows} == set(prune(index, {"v": [first, second]}))
+    assert {row.file for row in rows} == set(prune_index(index, {"v": [first, second]}))
     assert {row.status for row in rows} == {"ok"}
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW hits USING sbbf OPTIONS (path '{index}', index 'true', where 'v = {first}')")
-    assert {row.file for row in spark.sql("SELECT file FROM hits").collect()} == set(prune(index, {"v": [first]}))
+    assert {row.file for row in spark.sql("SELECT file FROM hits").collect()} == set(prune_index(index, {"v": [first]}))
     with pytest.raises(Exception, match="needs the option 'where'"):
         spark.read.format("sbbf").option("index", "true").load(index).collect()

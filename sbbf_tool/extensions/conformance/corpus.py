@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 from sbbf_tool.display import to_json
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.reports.plain import from_plain, to_plain
 from sbbf_tool.storage.system_calls import reason_of
 
 NAME = "sbbf-conformance"
@@ -84,9 +85,8 @@ class CorpusManifest:
     version: int = VERSION
 
     def build(self) -> bytes:
-        document = {"corpus": NAME, "version": self.version}
-        lists = {name: [asdict(item) for item in getattr(self, name)] for name in ("files", "questions", "inputs")}
-        return (to_json({**document, **lists}, indent=1) + "\n").encode()
+        lists = {name: to_plain(getattr(self, name), {str: str}) for name in ("files", "questions", "inputs")}
+        return (to_json({"corpus": NAME, "version": self.version, **lists}, indent=1) + "\n").encode()
 
 
 def parse_manifest(document: Any) -> CorpusManifest:
@@ -96,28 +96,9 @@ def parse_manifest(document: Any) -> CorpusManifest:
     if document.get("version") != VERSION:
         raise UnreadableError(f"the corpus has version {document.get('version')!r}; this is the tool of version {VERSION}")
     try:
-        return CorpusManifest(
-            tuple(_make(FileRecord, item) for item in document["files"]),
-            tuple(_make(Expectation, item) for item in document["questions"]),
-            tuple(_make(WriterInput, item) for item in document["inputs"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        return from_plain(CorpusManifest, document)
+    except ValueError as error:
         raise UnreadableError(f"the manifest lacks a field, or has one of another type ({error})") from error
-
-
-def _make(cls: type[Any], item: Mapping[str, Any]) -> Any:
-    """Make a row from its object, whose lists are of text."""
-    fields: dict[str, Any] = {name: tuple(_ensure_texts(value)) if isinstance(value, list) else value for name, value in item.items()}
-    for name, value in fields.items():
-        if name in ("file", "column", "value", "plain", "answer", "type", "format", "sha256") and not isinstance(value, str):
-            raise ValueError(f"{name} is not text")
-    return cls(**fields)
-
-
-def _ensure_texts(values: list[Any]) -> list[str]:
-    if any(not isinstance(value, str) for value in values):
-        raise ValueError("a list has an item that is not text")
-    return values
 
 
 _MOST_BYTES = 64 << 20

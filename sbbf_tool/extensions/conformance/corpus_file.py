@@ -13,6 +13,7 @@ from sbbf_tool.extensions.conformance.parquet_writer import (
     CorpusTable,
     Encrypter,
     StoredBytes,
+    build_bitset,
     build_filter,
     build_parquet,
 )
@@ -53,7 +54,7 @@ class FileMaker:
         return [self.kind.stored(number) for number in (0, 1)] if self.values is None else self.values
 
     def bitsets(self) -> dict[int, bytes]:
-        return {number: build_filter(values, self.num_bytes, header=b"") for number, values in enumerate(self.stored())}
+        return {number: build_bitset(values, self.num_bytes) for number, values in enumerate(self.stored())}
 
     def sound_filters(self) -> dict[int, StoredBytes]:
         return {number: StoredBytes(build_filter(values, self.num_bytes)) for number, values in enumerate(self.stored())}

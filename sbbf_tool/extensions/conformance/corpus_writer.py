@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from sbbf_tool.arguments import as_names
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extension import load, named
@@ -38,12 +40,13 @@ _MAKERS = (
 )
 
 
-def write_corpus(folder: str, patterns: Sequence[str] = ()) -> MadeCorpus:
-    """Write the corpus to `folder`, or the files of it that match one of `patterns`. Every file has the same bytes on every machine.
+def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = ()) -> MadeCorpus:
+    """Write the conformance corpus to a folder that is empty or missing, or has a corpus: the same bytes on every machine.
 
-    Raises RefusedError for a folder that has files but no corpus, and without the package cryptography; UsageError for a pattern that
-    matches no file.
+    `only` has patterns of names of files, such as types/*. The package cryptography is needed. Raises RefusedError, UsageError and
+    WriteError.
     """
+    folder, patterns = os.fspath(folder), as_names(only, "file")
     if "://" in folder:
         raise UsageError("a corpus is written to a folder of this machine", file=folder)
     root = Path(folder)

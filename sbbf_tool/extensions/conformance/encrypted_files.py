@@ -18,16 +18,7 @@ from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME
 from sbbf_tool.extensions.conformance.parquet_writer import ChunkKey, Encrypter, StoredBytes
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, build_tail
-from sbbf_tool.parquet.idl.ttypes import (
-    AesGcmCtrV1,
-    AesGcmV1,
-    ColumnCryptoMetaData,
-    EncryptionAlgorithm,
-    EncryptionWithColumnKey,
-    EncryptionWithFooterKey,
-    FileCryptoMetaData,
-    FileMetaData,
-)
+from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.structs import build_struct
 
 KEYS_FILE = "encrypted/keys.json"
@@ -85,14 +76,14 @@ class _FileEncryption:
         ciphertext = key.gcm.encrypt(nonce, plain, aad)
         return (NONCE_BYTES + len(ciphertext)).to_bytes(4, "little") + nonce + ciphertext
 
-    def _finish(self, metadata: FileMetaData) -> None:
+    def _finish(self, metadata: ttypes.FileMetaData) -> None:
         for number, row_group in enumerate(metadata.row_groups):
             for index, chunk in enumerate(row_group.columns):
-                own = EncryptionWithColumnKey(path_in_schema=chunk.meta_data.path_in_schema)
+                own = ttypes.EncryptionWithColumnKey(path_in_schema=chunk.meta_data.path_in_schema)
                 chunk.crypto_metadata = (
-                    ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=own)
+                    ttypes.ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=own)
                     if self.has_column_key
-                    else ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
+                    else ttypes.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=ttypes.EncryptionWithFooterKey())
                 )
                 if self.has_column_key or self.is_footer_plain:
                     module = self.encrypt(Module.COLUMN_METADATA, (number, index), build_struct(chunk.meta_data))
@@ -101,17 +92,17 @@ class _FileEncryption:
                 if self.has_column_key and not self.is_footer_plain:
                     chunk.meta_data = None
 
-    def _tail(self, metadata: FileMetaData) -> bytes:
+    def _tail(self, metadata: ttypes.FileMetaData) -> bytes:
         key = Key(_FOOTER_KEY)
-        form = (AesGcmCtrV1 if self.is_ctr else AesGcmV1)(aad_prefix=self.aad_prefix or None, aad_file_unique=self.aad.unique)
-        algorithm = EncryptionAlgorithm(AES_GCM_CTR_V1=form) if self.is_ctr else EncryptionAlgorithm(AES_GCM_V1=form)
+        form = (ttypes.AesGcmCtrV1 if self.is_ctr else ttypes.AesGcmV1)(aad_prefix=self.aad_prefix or None, aad_file_unique=self.aad.unique)
+        algorithm = ttypes.EncryptionAlgorithm(AES_GCM_CTR_V1=form) if self.is_ctr else ttypes.EncryptionAlgorithm(AES_GCM_V1=form)
         if self.is_footer_plain:
             metadata.encryption_algorithm = algorithm
             raw = build_struct(metadata)
             nonce = self._next_nonce()
             signed = raw + nonce + key.gcm.encrypt(nonce, raw, self.aad.of_footer())[-TAG_BYTES:]
             return signed + build_tail(signed)
-        stored = build_struct(FileCryptoMetaData(encryption_algorithm=algorithm))
+        stored = build_struct(ttypes.FileCryptoMetaData(encryption_algorithm=algorithm))
         stored += self._build_gcm(key, build_struct(metadata), self.aad.of_footer())
         return stored + build_tail(stored, MAGIC_ENCRYPTED)
 

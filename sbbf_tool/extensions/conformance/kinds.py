@@ -13,28 +13,8 @@ from dataclasses import dataclass
 from sbbf_tool.bloom import spec
 from sbbf_tool.extensions.conformance.parquet_writer import OPTIONAL, Cell, build_root
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
-from sbbf_tool.parquet.idl.ttypes import (
-    BsonType,
-    ConvertedType,
-    DateType,
-    DecimalType,
-    EnumType,
-    Float16Type,
-    GeographyType,
-    GeometryType,
-    IntType,
-    JsonType,
-    LogicalType,
-    MicroSeconds,
-    MilliSeconds,
-    NanoSeconds,
-    SchemaElement,
-    StringType,
-    TimestampType,
-    TimeType,
-    TimeUnit,
-    UUIDType,
-)
+from sbbf_tool.parquet.idl import ttypes
+from sbbf_tool.parquet.idl.ttypes import ConvertedType
 from sbbf_tool.parquet.literals import format_plain
 
 NAME = "v"
@@ -55,14 +35,14 @@ class Kind:
     physical: str
     value: Plain
     extremes: Sequence[bytes] = ()
-    logical: LogicalType | None = None
+    logical: ttypes.LogicalType | None = None
     converted: int | None = None
     length: int | None = None
     precision: int | None = None
     scale: int | None = None
 
-    def element(self, name: str = NAME, repetition: int = OPTIONAL) -> SchemaElement:
-        return SchemaElement(
+    def element(self, name: str = NAME, repetition: int = OPTIONAL) -> ttypes.SchemaElement:
+        return ttypes.SchemaElement(
             type=PHYSICAL_TYPES.index(self.physical),
             type_length=self.length,
             repetition_type=repetition,
@@ -74,7 +54,7 @@ class Kind:
         )
 
     @property
-    def schema(self) -> list[SchemaElement]:
+    def schema(self) -> list[ttypes.SchemaElement]:
         return [build_root(1), self.element()]
 
     @property
@@ -130,8 +110,16 @@ def _int96(n: int) -> bytes:
     return struct.pack("<qi", n * 1_000_000_007, JULIAN_DAY_OF_2024 + n)
 
 
-def _unit(name: str) -> TimeUnit:
-    return TimeUnit(**{name: {"MILLIS": MilliSeconds, "MICROS": MicroSeconds, "NANOS": NanoSeconds}[name]()})
+_MEMBERS = {field[2]: field[3][0] for field in ttypes.LogicalType.thrift_spec if field}
+
+
+def _logical(member: str) -> ttypes.LogicalType:
+    """Make the logical type that is a member without parameters."""
+    return ttypes.LogicalType(**{member: _MEMBERS[member]()})
+
+
+def _unit(name: str) -> ttypes.TimeUnit:
+    return ttypes.TimeUnit(**{field[2]: field[3][0]() for field in ttypes.TimeUnit.thrift_spec if field and field[2] == name})
 
 
 def _int(name: str, bits: int, signed: bool, converted: int) -> Kind:
@@ -144,13 +132,13 @@ def _int(name: str, bits: int, signed: bool, converted: int) -> Kind:
         f"INT{8 * width}",
         _ints(width, step, 5) if signed or bits < 32 else lambda n: (n * step + 5).to_bytes(width, "little"),
         _int_limits(width, least, most, *middle),
-        LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed)),
+        ttypes.LogicalType(INTEGER=ttypes.IntType(bitWidth=bits, isSigned=signed)),
         converted,
     )
 
 
 def _decimal(name: str, physical: str, value: Plain, extremes: Sequence[bytes], precision: int, scale: int, length: int | None) -> Kind:
-    logical = LogicalType(DECIMAL=DecimalType(scale=scale, precision=precision))
+    logical = ttypes.LogicalType(DECIMAL=ttypes.DecimalType(scale=scale, precision=precision))
     return Kind(name, physical, value, extremes, logical, ConvertedType.DECIMAL, length, precision, scale)
 
 
@@ -161,7 +149,7 @@ def _time(name: str, unit: str, per_second: int, converted: int | None, *, utc: 
         f"INT{8 * width}",
         _ints(width, 331 * per_second + 1),
         _int_limits(width, 0, 86_400 * per_second - 1),
-        LogicalType(TIME=TimeType(isAdjustedToUTC=utc, unit=_unit(unit))),
+        ttypes.LogicalType(TIME=ttypes.TimeType(isAdjustedToUTC=utc, unit=_unit(unit))),
         converted,
     )
 
@@ -172,12 +160,12 @@ def _timestamp(name: str, unit: str, per_second: int, converted: int | None, *, 
         "INT64",
         _ints(8, 25_201 * per_second + 1, 1_700_000_000 * per_second),
         _int_limits(8, -1, 0, -62_135_596_800 * per_second if per_second < 10**9 else -(2**63) + 1),
-        LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=utc, unit=_unit(unit))),
+        ttypes.LogicalType(TIMESTAMP=ttypes.TimestampType(isAdjustedToUTC=utc, unit=_unit(unit))),
         converted,
     )
 
 
-def _float(name: str, physical: str, layout: str, extremes: Sequence[float], logical: LogicalType | None = None) -> Kind:
+def _float(name: str, physical: str, layout: str, extremes: Sequence[float], logical: ttypes.LogicalType | None = None) -> Kind:
     length = 2 if layout == "<e" else None
     return Kind(
         name,
@@ -236,14 +224,7 @@ KINDS = [
         3,
         None,
     ),
-    Kind(
-        "date",
-        "INT32",
-        _ints(4, 3, 19_000),
-        _int_limits(4, -719_162, 2_932_896, -1, 0),
-        LogicalType(DATE=DateType()),
-        ConvertedType.DATE,
-    ),
+    Kind("date", "INT32", _ints(4, 3, 19_000), _int_limits(4, -719_162, 2_932_896, -1, 0), _logical("DATE"), ConvertedType.DATE),
     _time("time-millis", "MILLIS", 10**3, ConvertedType.TIME_MILLIS, utc=True),
     _time("time-micros", "MICROS", 10**6, ConvertedType.TIME_MICROS, utc=True),
     _time("time-nanos", "NANOS", 10**9, None, utc=True),
@@ -257,23 +238,23 @@ KINDS = [
     Kind("int96", "INT96", _int96, [struct.pack("<qi", 0, JULIAN_DAY_OF_2024 - 1)]),
     _float("float", "FLOAT", "<f", (3.4028234663852886e38, 1.401298464324817e-45)),
     _float("double", "DOUBLE", "<d", (1.7976931348623157e308, 5e-324, 0.1)),
-    _float("float16", "FIXED_LEN_BYTE_ARRAY", "<e", (65504.0, 6e-8), LogicalType(FLOAT16=Float16Type())),
+    _float("float16", "FIXED_LEN_BYTE_ARRAY", "<e", (65504.0, 6e-8), _logical("FLOAT16")),
     Kind("byte-array", "BYTE_ARRAY", lambda n: _digest(n)[: n % 9 + 3], _BLOBS),
-    Kind("string", "BYTE_ARRAY", _text("text "), _TEXTS, LogicalType(STRING=StringType()), ConvertedType.UTF8),
-    Kind("enum", "BYTE_ARRAY", _text("CASE_"), [b"RED", b""], LogicalType(ENUM=EnumType()), ConvertedType.ENUM),
-    Kind("json", "BYTE_ARRAY", lambda n: b'{"n": %d}' % n, [b"null", b"{}"], LogicalType(JSON=JsonType()), ConvertedType.JSON),
+    Kind("string", "BYTE_ARRAY", _text("text "), _TEXTS, _logical("STRING"), ConvertedType.UTF8),
+    Kind("enum", "BYTE_ARRAY", _text("CASE_"), [b"RED", b""], _logical("ENUM"), ConvertedType.ENUM),
+    Kind("json", "BYTE_ARRAY", lambda n: b'{"n": %d}' % n, [b"null", b"{}"], _logical("JSON"), ConvertedType.JSON),
     Kind(
         "bson",
         "BYTE_ARRAY",
         lambda n: struct.pack("<iB2siB", 12, 0x10, b"n\0", n, 0),
         [struct.pack("<iB", 5, 0)],
-        LogicalType(BSON=BsonType()),
+        _logical("BSON"),
         ConvertedType.BSON,
     ),
-    Kind("geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], LogicalType(GEOMETRY=GeometryType())),
-    Kind("geography", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 180, 90)], LogicalType(GEOGRAPHY=GeographyType())),
+    Kind("geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], _logical("GEOMETRY")),
+    Kind("geography", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 180, 90)], _logical("GEOGRAPHY")),
     Kind("fixed", "FIXED_LEN_BYTE_ARRAY", lambda n: _digest(n)[:4], [bytes(4), b"\xff" * 4, b"null"], length=4),
-    Kind("uuid", "FIXED_LEN_BYTE_ARRAY", _digest, [bytes(16), b"\xff" * 16], LogicalType(UUID=UUIDType()), length=16),
+    Kind("uuid", "FIXED_LEN_BYTE_ARRAY", _digest, [bytes(16), b"\xff" * 16], _logical("UUID"), length=16),
     Kind(
         "interval",
         "FIXED_LEN_BYTE_ARRAY",

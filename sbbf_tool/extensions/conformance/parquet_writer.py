@@ -14,22 +14,7 @@ from sbbf_tool.encryption.modules import Module
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, build_tail
-from sbbf_tool.parquet.idl.ttypes import (
-    ColumnChunk,
-    ColumnMetaData,
-    ColumnOrder,
-    CompressionCodec,
-    DataPageHeader,
-    Encoding,
-    FieldRepetitionType,
-    FileMetaData,
-    PageHeader,
-    PageType,
-    RowGroup,
-    SchemaElement,
-    Statistics,
-    TypeDefinedOrder,
-)
+from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.structs import build_struct
 
 CREATED_BY = "sbbf-conformance"
@@ -65,8 +50,8 @@ class Encrypter:
     """The encryption of a file: see `corpus_encryption`. `finish` changes the chunks of the footer, and `tail` stores the footer."""
 
     encrypt: Callable[[Module, ChunkKey, bytes, int | None], bytes]
-    finish: Callable[[FileMetaData], None]
-    tail: Callable[[FileMetaData], bytes]
+    finish: Callable[[ttypes.FileMetaData], None]
+    tail: Callable[[ttypes.FileMetaData], bytes]
     magic: bytes = MAGIC
 
 
@@ -74,7 +59,7 @@ class Encrypter:
 class CorpusTable:
     """Rows to be written: a schema, root first, and the cells of each leaf in each row group."""
 
-    schema: list[SchemaElement]
+    schema: list[ttypes.SchemaElement]
     row_groups: Sequence[Sequence[Sequence[Cell]]]
     filters: Mapping[ChunkKey, StoredBytes] = field(default_factory=dict)
     place: str = AT_END
@@ -85,20 +70,21 @@ class CorpusTable:
         return leaf_columns(self.schema)
 
 
-def build_root(children: int) -> SchemaElement:
-    return SchemaElement(name="schema", num_children=children)
+def build_root(children: int) -> ttypes.SchemaElement:
+    return ttypes.SchemaElement(name="schema", num_children=children)
 
 
-def build_filter(values: Sequence[bytes], num_bytes: int, header: bytes | None = None) -> bytes:
-    """Build header and bitset of a filter of these plain values, with the plain integers of the specification."""
-    return (build_header(num_bytes) if header is None else header) + bytes(build_bitset(values, num_bytes))
+def build_filter(values: Sequence[bytes], num_bytes: int) -> bytes:
+    """Build header and bitset of a filter of these plain values."""
+    return build_header(num_bytes) + build_bitset(values, num_bytes)
 
 
-def build_bitset(values: Sequence[bytes], num_bytes: int) -> bytearray:
+def build_bitset(values: Sequence[bytes], num_bytes: int) -> bytes:
+    """Build the bitset with the plain integers of the specification."""
     bitset = bytearray(num_bytes)
     for value in values:
         spec.filter_insert(bitset, num_bytes // spec.BLOCK_BYTES, spec.xxh64(value))
-    return bitset
+    return bytes(bitset)
 
 
 def build_parquet(table: CorpusTable) -> bytes:
@@ -124,13 +110,13 @@ class _Writer:
                 self._store_filters(keys)
         remaining = [key for key in table.filters if key not in self._places]
         self._store_filters(sorted(remaining, reverse=table.place == BACKWARDS))
-        metadata = FileMetaData(
+        metadata = ttypes.FileMetaData(
             version=2,
             schema=table.schema,
             num_rows=sum(group.num_rows for group in row_groups),
             row_groups=row_groups,
             created_by=CREATED_BY,
-            column_orders=[ColumnOrder(TYPE_ORDER=TypeDefinedOrder()) for _ in table.columns],
+            column_orders=[ttypes.ColumnOrder(TYPE_ORDER=ttypes.TypeDefinedOrder()) for _ in table.columns],
         )
         self._state_filters(metadata)
         if table.encrypter is not None:
@@ -139,11 +125,11 @@ class _Writer:
         raw = build_struct(metadata)
         return bytes(self._body) + raw + build_tail(raw)
 
-    def _write_row_group(self, number: int, chunks: Sequence[Sequence[Cell]]) -> RowGroup:
+    def _write_row_group(self, number: int, chunks: Sequence[Sequence[Cell]]) -> ttypes.RowGroup:
         columns = [self._write_chunk((number, index), cells) for index, cells in enumerate(chunks)]
         size = sum(chunk.meta_data.total_compressed_size for chunk in columns)
         rows = sum(cell.repetition == 0 for cell in chunks[0])
-        return RowGroup(
+        return ttypes.RowGroup(
             columns=columns,
             total_byte_size=size,
             num_rows=rows,
@@ -152,36 +138,36 @@ class _Writer:
             ordinal=number,
         )
 
-    def _write_chunk(self, key: ChunkKey, cells: Sequence[Cell]) -> ColumnChunk:
+    def _write_chunk(self, key: ChunkKey, cells: Sequence[Cell]) -> ttypes.ColumnChunk:
         column = self._table.columns[key[1]]
         page = _build_page(column, cells)
-        header = PageHeader(
-            type=PageType.DATA_PAGE,
+        header = ttypes.PageHeader(
+            type=ttypes.PageType.DATA_PAGE,
             uncompressed_page_size=len(page),
             compressed_page_size=len(self._encrypt(Module.DATA_PAGE, key, page)),
-            data_page_header=DataPageHeader(
+            data_page_header=ttypes.DataPageHeader(
                 num_values=len(cells),
-                encoding=Encoding.PLAIN,
-                definition_level_encoding=Encoding.RLE,
-                repetition_level_encoding=Encoding.RLE,
+                encoding=ttypes.Encoding.PLAIN,
+                definition_level_encoding=ttypes.Encoding.RLE,
+                repetition_level_encoding=ttypes.Encoding.RLE,
             ),
         )
         offset = len(self._body)
         self._body += self._encrypt(Module.DATA_PAGE_HEADER, key, build_struct(header))
         self._body += self._encrypt(Module.DATA_PAGE, key, page)
         size = len(self._body) - offset
-        return ColumnChunk(
+        return ttypes.ColumnChunk(
             file_offset=0,
-            meta_data=ColumnMetaData(
+            meta_data=ttypes.ColumnMetaData(
                 type=PHYSICAL_TYPES.index(column.physical),
-                encodings=[Encoding.PLAIN, Encoding.RLE],
+                encodings=[ttypes.Encoding.PLAIN, ttypes.Encoding.RLE],
                 path_in_schema=list(column.path),
-                codec=CompressionCodec.UNCOMPRESSED,
+                codec=ttypes.CompressionCodec.UNCOMPRESSED,
                 num_values=len(cells),
                 total_uncompressed_size=size,
                 total_compressed_size=size,
                 data_page_offset=offset,
-                statistics=Statistics(null_count=sum(cell.plain is None for cell in cells)),
+                statistics=ttypes.Statistics(null_count=sum(cell.plain is None for cell in cells)),
             ),
         )
 
@@ -195,7 +181,7 @@ class _Writer:
                 self._places[key] = len(self._body)
                 self._body += self._table.filters[key].data
 
-    def _state_filters(self, metadata: FileMetaData) -> None:
+    def _state_filters(self, metadata: ttypes.FileMetaData) -> None:
         for (row_group, index), stored in self._table.filters.items():
             meta = metadata.row_groups[row_group].columns[index].meta_data
             place = self._places[row_group, index]
@@ -238,4 +224,4 @@ def _build_varint(number: int) -> bytes:
     return bytes(parts) + bytes([number])
 
 
-OPTIONAL, REQUIRED, REPEATED = FieldRepetitionType.OPTIONAL, FieldRepetitionType.REQUIRED, FieldRepetitionType.REPEATED
+OPTIONAL, REQUIRED, REPEATED = ttypes.FieldRepetitionType.OPTIONAL, ttypes.FieldRepetitionType.REQUIRED, ttypes.FieldRepetitionType.REPEATED

@@ -14,9 +14,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,7 +47,8 @@ def run_reader(
     Each call may take `timeout` seconds. If `exact`, the reader must use every filter. `jobs` calls run at the same time.
     Raises UsageError for a command without the placeholders.
     """
-    line = _parse(command, timeout)
+    names = (_TOGETHER,) if "{questions}" in command else (_SINGLE, _OPTIONAL)
+    line = CommandLine.parse(command, timeout, *names)
     reader = _ReaderProcess(corpus, line)
     questions = corpus.questions("paimon" if paimon else "parquet")
     if not questions:
@@ -82,12 +82,6 @@ def judge(question: Expectation, answer: ReaderAnswer) -> Judgement:
     return Judgement(question.file, question.type, question.column, question.value, verdict, expected, message)
 
 
-def _parse(command: str, timeout: float) -> CommandLine:
-    if "{questions}" in command:
-        return CommandLine.parse(command, timeout, _TOGETHER)
-    return CommandLine.parse(command, timeout, _SINGLE, _OPTIONAL)
-
-
 class _ReaderProcess:
     def __init__(self, corpus: Corpus, line: CommandLine) -> None:
         self._corpus = corpus
@@ -117,8 +111,11 @@ class _ReaderProcess:
         if not questions:
             return []
         self.calls += 1
-        with self._write_questions(questions) as path:
-            completion = self._line.run({"questions": path})
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "questions.jsonl"
+            documents = ({**self._fields(question), "path": list(question.path)} for question in questions)
+            path.write_text("".join(json.dumps(document) + "\n" for document in documents))
+            completion = self._line.run({"questions": str(path)})
         answers = _parse_lines(completion, len(questions))
         if answers is not None:
             return answers
@@ -126,14 +123,6 @@ class _ReaderProcess:
             return [ReaderAnswer(None, completion.failure if completion.exit_code != 0 else "no line with an answer")]
         half = len(questions) // 2
         return self.ask_together(questions[:half]) + self.ask_together(questions[half:])
-
-    @contextmanager
-    def _write_questions(self, questions: Iterable[Expectation]) -> Iterator[str]:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "questions.jsonl"
-            documents = ({**self._fields(question), "path": list(question.path)} for question in questions)
-            path.write_text("".join(json.dumps(document) + "\n" for document in documents))
-            yield str(path)
 
     def _fields(self, question: Expectation) -> dict[str, str]:
         return {

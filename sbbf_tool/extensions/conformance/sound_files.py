@@ -20,6 +20,7 @@ from sbbf_tool.extensions.conformance.parquet_writer import (
     Cell,
     CorpusTable,
     StoredBytes,
+    build_bitset,
     build_filter,
     build_parquet,
     build_root,
@@ -95,14 +96,10 @@ def make_places() -> Iterator[CorpusFile]:
     maker = FileMaker(_INT64)
     for name, place in (("before-pages", BEFORE_PAGES), ("after-row-group", AFTER_ROW_GROUP), ("backwards", BACKWARDS)):
         yield make_file(f"places/{name}.parquet", f"filters are {place}", replace(maker, place=place))
-    name = "places/some-row-groups.parquet"
-    some = replace(maker, filters={0: maker.sound_filters()[0]})
-    questions = some.questions(name, MAYBE)
     about = "only the first row group has a filter: every value may be in the second"
-    yield CorpusFile(name, about, some.build(), questions)
-    name = "places/no-filter.parquet"
-    none = replace(maker, filters={})
-    yield CorpusFile(name, "no row group has a filter: every value may be stored", none.build(), none.questions(name, MAYBE))
+    yield make_file("places/some-row-groups.parquet", about, replace(maker, filters={0: maker.sound_filters()[0]}), MAYBE)
+    about = "no row group has a filter: every value may be stored"
+    yield make_file("places/no-filter.parquet", about, replace(maker, filters={}), MAYBE)
 
 
 def make_contents() -> Iterator[CorpusFile]:
@@ -116,13 +113,12 @@ def make_contents() -> Iterator[CorpusFile]:
     empty = FileMaker(kind, values=[])
     absent = tuple(replace(question, file=name) for question in absent)
     yield CorpusFile(name, "a file without row groups: every value is absent", empty.build(), absent)
-    name = "contents/saturated.parquet"
     full = FileMaker(kind, filters={at: StoredBytes(build_header(64) + b"\xff" * 64) for at in (0, 1)})
-    yield CorpusFile(name, "filters with every bit set: every value may be stored", full.build(), full.questions(name, MAYBE))
+    yield make_file("contents/saturated.parquet", "filters with every bit set: every value may be stored", full, MAYBE)
     maker = FileMaker(_INT64)
     folded = {}
     for number, values in enumerate(maker.stored()):
-        bitset: bytes | bytearray = build_filter(values, 16 * BITSET_BYTES, header=b"")
+        bitset: bytes | bytearray = build_bitset(values, 16 * BITSET_BYTES)
         while len(bitset) > BITSET_BYTES:
             bitset = spec.fold(bitset, len(bitset) // spec.BLOCK_BYTES)
         folded[number] = StoredBytes(build_header(len(bitset)) + bytes(bitset))
@@ -162,7 +158,7 @@ def _make_equal(kind: Kind, stem: str, about: str, values: Sequence[bytes], inse
         replace(question_of(kind, name, form, stored=True, answer=MAYBE), basis=FORMAT if form in inserted and number == 0 else COMPARISON)
         for form in forms
     ]
-    bitset = build_filter([*more, *inserted], BITSET_BYTES, header=b"")
+    bitset = build_bitset([*more, *inserted], BITSET_BYTES)
     questions += [
         question_of(kind, name, plain, stored=plain in more, answer=answer_of([bitset], plain)) for plain in (more[0], *kind.absent(2))
     ]
@@ -202,7 +198,7 @@ def make_nested() -> Iterator[CorpusFile]:
 def _make(name: str, about: str, schema: list[SchemaElement], leaves: Sequence[Leaf]) -> CorpusFile:
     """Make a file of one row group with a filter on each leaf, and questions about each."""
     values = [[cell.plain for cell in cells if cell.plain is not None] for _, cells in leaves]
-    bitsets = [build_filter(plains, BITSET_BYTES, header=b"") for plains in values]
+    bitsets = [build_bitset(plains, BITSET_BYTES) for plains in values]
     filters = {(0, index): StoredBytes(build_filter(plains, BITSET_BYTES)) for index, plains in enumerate(values)}
     table = CorpusTable(schema, [[cells for _, cells in leaves]], filters)
     questions: list[Expectation] = []

@@ -29,10 +29,7 @@ def make_headers() -> Iterator[CorpusFile]:
         "other-algorithm": (size + _OTHER_MEMBER + _XXHASH + _UNCOMPRESSED + b"\x00", "the algorithm is an unknown member of its union"),
         "other-hash": (size + _BLOCK + _OTHER_MEMBER + _UNCOMPRESSED + b"\x00", "the hash is an unknown member of its union"),
         "other-compression": (size + _BLOCK + _XXHASH + _OTHER_MEMBER + b"\x00", "the compression is an unknown member of its union"),
-        "empty-unions": (
-            size + b"\x1c\x00" * 3 + b"\x00",
-            "the three unions have no member, as in files of parquetjs",
-        ),
+        "empty-unions": (size + b"\x1c\x00" * 3 + b"\x00", "the three unions have no member, as in files of parquetjs"),
         "only-size": (size + b"\x00", "the header has no algorithm, hash and compression"),
         "without-size": (b"\x2c\x1c\x00\x00" + _XXHASH + _UNCOMPRESSED + b"\x00", "the header has no numBytes"),
     }

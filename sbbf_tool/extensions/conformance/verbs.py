@@ -1,4 +1,4 @@
-"""`make_corpus` and `run_conformance`: write the corpus of docs/reference/conformance.md, and judge a reader or writer by it."""
+"""`run_conformance`: judge a reader or writer by the corpus of docs/reference/conformance.md."""
 
 from __future__ import annotations
 
@@ -14,21 +14,10 @@ from sbbf_tool.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sbbf_tool.extensions.conformance.reports import ConformanceReport, MadeCorpus
+    from sbbf_tool.extensions.conformance.reports import ConformanceReport
 
 TIMEOUT = 60.0
 """Seconds that a call of a reader or writer may take."""
-
-
-def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = ()) -> MadeCorpus:
-    """Write the conformance corpus to a folder that is empty or missing, or has a corpus: the same bytes on every machine.
-
-    `only` has patterns of names of files, such as types/*. The package cryptography is needed. Raises RefusedError, UsageError and
-    WriteError.
-    """
-    from sbbf_tool.extensions.conformance.corpus_writer import write_corpus
-
-    return write_corpus(os.fspath(folder), as_names(only, "file"))
 
 
 def run_conformance(
@@ -76,6 +65,8 @@ def _folder_or_new(folder: str | os.PathLike[str] | None, only: tuple[str, ...])
     if folder is not None:
         yield os.fspath(folder)
         return
+    from sbbf_tool.extensions.conformance.corpus_writer import make_corpus
+
     with tempfile.TemporaryDirectory(prefix="sbbf-conformance-") as temporary:
         path = str(Path(temporary) / "corpus")
         make_corpus(path, only=only)

@@ -52,15 +52,7 @@ def make_options() -> list[click.Option]:
     of_limit = "Time for each run of an engine (with --run).  [default: 300]"
     return [
         click.Option(["--run"], multiple=True, metavar="NAMES", expose_value=False, callback=choose, help=of_names),
-        PureSetting(
-            ["--timeout"],
-            type=float,
-            default=300.0,
-            metavar="SECONDS",
-            expose_value=False,
-            callback=limit,
-            help=of_limit,
-        ),
+        PureSetting(["--timeout"], type=float, default=300.0, metavar="SECONDS", expose_value=False, callback=limit, help=of_limit),
     ]
 
 

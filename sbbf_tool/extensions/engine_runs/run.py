@@ -6,9 +6,10 @@ An engine that loses rows because of a filter is what this exists to find: then 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from shutil import copyfile
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
     from sbbf_tool.running.table import Table
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
+Ask = Callable[[list[Job]], Answers]
+"""Runs jobs in an engine."""
+
 SECONDS = 300.0
 """The time that an engine has for its start, and for each run."""
 _WITH, _WITHOUT = "with filters", "without filters"
@@ -90,13 +94,7 @@ def run_engines(
 
 
 def run_on_selection(
-    selection: Selection,
-    names: Sequence[str],
-    column: str,
-    value: object,
-    engines: str | Iterable[str],
-    *,
-    seconds: float = SECONDS,
+    selection: Selection, names: Sequence[str], column: str, value: object, engines: str | Iterable[str], *, seconds: float = SECONDS
 ) -> EngineRunsReport:
     """Run the query as `run_engines` does, on the files of a selection; `names` are those that the user gave."""
     selection.ensure_stored((column,))
@@ -133,13 +131,7 @@ class _Files:
 
 
 def _run(
-    inputs: Iterable[Any],
-    table: Table | None,
-    path: str,
-    column: str,
-    value: object,
-    engine_names: str | Iterable[str],
-    seconds: float,
+    inputs: Iterable[Any], table: Table | None, path: str, column: str, value: object, engine_names: str | Iterable[str], seconds: float
 ) -> EngineRunsReport:
     engines = choose_engines(as_names(engine_names, "engine"))
     if not any(engine.is_installed for engine in engines):
@@ -253,19 +245,18 @@ def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Pa
     with TemporaryDirectory(prefix=f"{engine.id}-", dir=folder, ignore_cleanup_errors=True) as scratch:
         request = QueryCondition(list(files.column.short_path), files.value, scratch, is_text=are_text(files.column))
         if table is not None and table.format in engine.tables:
-            answers = run_jobs(engine.driver, request, _table_jobs(engine, files, table, folder), seconds)
+            ask = partial(run_jobs, engine.driver, request, seconds=seconds)
+            answers = ask(_table_jobs(engine, files, table, folder))
             if _WITHOUT in answers.measurements:
-                run = _judge(engine, name, "table", answers, files)
-                return _try_zeroed_pages(run, engine, files, request, answers, folder, seconds, table)
+                return _try_zeroed_pages(_judge(engine, name, "table", answers, files), ask, files, folder, answers, table)
         if len(files.stored_paths) > 1:
             names = ", ".join(sorted(map(quote, files.stored_paths)))
             reason = f"the files of the table store the column under different names ({names}), and the engine cannot read the table"
             return EngineRun(engine.id, name, None, FAILED, reason=reason)
         request = replace(request, path=list(next(iter(files.stored_paths))))
-        jobs = [Job(_WITHOUT, files.copies, files.sizes), Job(_WITH, files.paths, files.sizes)]
-        answers = run_jobs(engine.driver, request, jobs, seconds)
-        run = _judge(engine, name, "files", answers, files)
-        return _try_zeroed_pages(run, engine, files, request, answers, folder, seconds)
+        ask = partial(run_jobs, engine.driver, request, seconds=seconds)
+        answers = ask([Job(_WITHOUT, files.copies, files.sizes), Job(_WITH, files.paths, files.sizes)])
+        return _try_zeroed_pages(_judge(engine, name, "files", answers, files), ask, files, folder, answers)
 
 
 def _table_jobs(engine: Runnable, files: _Files, table: Table, folder: Path) -> list[Job]:
@@ -354,16 +345,7 @@ def _measurement(answer: dict[str, Any] | None) -> Measurement | None:
     return Measurement(answer["rows"], answer["row_groups_read"], answer["rows_scanned"], answer["bytes_read"], answer["seconds"])
 
 
-def _try_zeroed_pages(
-    run: EngineRun,
-    engine: Runnable,
-    files: _Files,
-    request: QueryCondition,
-    answers: Answers,
-    folder: Path,
-    seconds: float,
-    table: Table | None = None,
-) -> EngineRun:
+def _try_zeroed_pages(run: EngineRun, ask: Ask, files: _Files, folder: Path, answers: Answers, table: Table | None = None) -> EngineRun:
     """Run the query of an engine without metrics again, with zeros in the pages that only filters exclude.
 
     An engine that reads them fails, or returns other rows.
@@ -385,7 +367,7 @@ def _try_zeroed_pages(
                 job.table, job.table_format = str(Path(zeroed) / f"table-{len(jobs)}"), table.format
                 copy_delta_table(table.location, Path(job.table), _places(files, copies))
             jobs.append(job)
-        zeroed_answers = run_jobs(engine.driver, request, jobs, seconds)
+        zeroed_answers = ask(jobs)
     expected = answers.measurements[_WITH]["digest"]
     is_same = {job.name: zeroed_answers.measurements.get(job.name, {}).get("digest") == expected for job in jobs}
     if is_same[_ZEROED_WITHOUT]:

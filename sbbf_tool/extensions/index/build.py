@@ -111,7 +111,7 @@ class IndexTarget:
         named = contents.names_of(after.segments)
         for name in os.listdir(self.folder):
             path = os.path.join(self.folder, name)
-            if name.startswith("segment-") and name not in named:
+            if name.startswith("_segment-") and name not in named:
                 with suppress(OSError):
                     if time.time() - os.stat(path).st_mtime > _KEPT_SECONDS:
                         os.unlink(path)
@@ -364,7 +364,7 @@ def _transpose(spool: Spool, units: int, blocks: int) -> Iterator[bytes]:
 
 def _write_segment(folder: str, classes: Iterator[Any], files: int, false_files: float) -> SegmentEntry:
     """Write the two files of a segment."""
-    name = f"segment-{os.urandom(8).hex()}"
+    name = f"_segment-{os.urandom(8).hex()}"
     found: list[tuple[_TypeAndBlocks, int, int]] = []
     first = 0
     with (

@@ -20,7 +20,7 @@ from sbbf_tool.storage import places
 SUFFIX = ".sbbfx"
 CURRENT = "current.json"
 FORMAT, VERSION = "sbbf-index", 1
-_NAME = re.compile("segment-[0-9a-f]{16}")
+_NAME = re.compile("_segment-[0-9a-f]{16}")
 _MOST_BYTES = 256 << 20
 _HINT = "build the index again"
 

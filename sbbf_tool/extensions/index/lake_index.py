@@ -136,10 +136,10 @@ def _is_among(file: ListedFile, known: AbstractSet[bytes]) -> bool:
     return bool(known) and file.skipped is None and fingerprint_of(identify(file)) in known
 
 
-def prune(index: str | os.PathLike[str], values: Mapping[str, object], *, listing: bool = True) -> list[str]:
+def prune_index(index: str | os.PathLike[str], values: Mapping[str, object], *, listing: bool = True) -> list[str]:
     """Return the paths of the files of an index that may hold one of the values of its column, for pyarrow, Polars, pandas or DuckDB.
 
-        pyarrow.dataset.dataset(prune("lake.sbbfx", {"user_id": [42, 43]})).to_table(filter=...)
+        pyarrow.dataset.dataset(prune_index("lake.sbbfx", {"user_id": [42, 43]})).to_table(filter=...)
 
     The lake is listed, and files are returned that are new or have changed since they were indexed; without `listing`, only the index is
     read, which knows nothing of them. Raises UsageError for another column, and UnreadableError for a damaged index.

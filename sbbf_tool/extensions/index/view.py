@@ -35,12 +35,12 @@ class IndexedFiles(RowView):
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         from sbbf_tool.advice.queries import parse_query
-        from sbbf_tool.extensions.index.lake_index import prune
+        from sbbf_tool.extensions.index.lake_index import prune_index
 
         if where is None:
             raise UsageError("an index needs the option 'where', a condition such as user_id IN (42, 43)")
         values = dict(parse_query(where).conditions)
-        return (ListedFile(path) for name in names for path in prune(name, values))
+        return (ListedFile(path) for name in names for path in prune_index(name, values))
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.reports.plain import to_plain

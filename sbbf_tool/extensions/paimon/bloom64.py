@@ -29,7 +29,6 @@ _MAX_BYTES = (1 << 31) // 8 - 1
 """Above this size, the number of bits does not fit Java's int."""
 _CHUNK = 1 << 16
 _MAX_FLAGS = 1 << 27
-_POPCOUNT_CHUNK = 1 << 16
 
 
 class BloomFilter64:
@@ -113,8 +112,7 @@ class BloomFilter64:
     @property
     def fill_ratio(self) -> float:
         """Share of the bits that are set, 0 to 1."""
-        chunks = (self.bits[start : start + _POPCOUNT_CHUNK] for start in range(0, self.bits.size, _POPCOUNT_CHUNK))
-        return sum(int(np.count_nonzero(np.unpackbits(chunk))) for chunk in chunks) / self.num_bits
+        return int.from_bytes(self.bits.tobytes(), "little").bit_count() / self.num_bits
 
     def estimate_fpp(self, probes: int | None = None) -> float:
         """Estimate the false-positive rate: the fill ratio to the power of the number of probes."""

@@ -14,7 +14,7 @@ then. The manifests with the former entries are therefore rewritten without them
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,14 +106,17 @@ def _plan(table: PaimonTable, snapshot: PaimonSnapshot, changes: Sequence[IndexC
     rewritten = list(_rewrite_manifests(table, changes))
     list_header, base = _read_manifest_lists(table, snapshot)
     manifests: list[tuple[str, bytes]] = []
-    delta = []
-    for header, entries in rewritten:
+
+    def add_manifest(header: AvroHeader, entries: Entries) -> dict[str, Any]:
+        """Add a manifest; return its record in a manifest list."""
         name, data = f"manifest-{unique}-{len(manifests)}", build_file(header, (record for _, record in entries))
         manifests.append((name, data))
-        delta.append(build_list_record(fields_of(list_header.schema), name, len(data), entries, table.schema))
+        return build_list_record(fields_of(list_header.schema), name, len(data), entries, table.schema)
+
+    delta = [add_manifest(header, entries) for header, entries in rewritten]
     entries_by_manifest = [parse_manifest(data) for _, data in manifests]
     identities = {entry.identity for entries in entries_by_manifest for entry in entries if entry.kind == ADD}
-    base = list(_forget_entries(table, identities, list_header, base, manifests, unique))
+    base = list(_forget_entries(table, identities, base, add_manifest))
     _check_outcome(table, changes, entries_by_manifest, base, dict(manifests))
     record = _build_snapshot_record(snapshot, table.schema, now_millis, unique)
     for at, (field, records) in enumerate((("baseManifestList", base), ("deltaManifestList", delta))):
@@ -128,15 +131,10 @@ def _plan(table: PaimonTable, snapshot: PaimonSnapshot, changes: Sequence[IndexC
 def _forget_entries(
     table: PaimonTable,
     identities: set[Identity],
-    list_header: AvroHeader,
     base: Sequence[dict[str, Any]],
-    manifests: list[tuple[str, bytes]],
-    unique: str,
+    add_manifest: Callable[[AvroHeader, Entries], dict[str, Any]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of the base list, whose manifests lack entries that were deleted and are added again.
-
-    Rewritten manifests are appended to `manifests`.
-    """
+    """Yield the records of the base list, whose manifests lack entries that were deleted and are added again."""
     deleted = {entry.identity for entry in table.entries() if entry.kind == DELETE} & identities
     for list_record in base:
         path = table.manifest_path(list_record["_FILE_NAME"])
@@ -147,9 +145,7 @@ def _forget_entries(
         elif remaining:
             header = _with_new_sync(parse_file(table.files, path, _parse_writable_header))
             _check_fields(header, table.path)
-            name, data = f"manifest-{unique}-{len(manifests)}", build_file(header, (record for _, record in remaining))
-            manifests.append((name, data))
-            yield build_list_record(fields_of(list_header.schema), name, len(data), remaining, table.schema)
+            yield add_manifest(header, remaining)
 
 
 def _check_outcome(

@@ -20,6 +20,8 @@ from sbbf_tool.extensions.paimon import bloom64_spec
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing
 from sbbf_tool.extensions.paimon.index_container import build_container
+from sbbf_tool.extensions.paimon.manifest import ADD, build_list_record
+from sbbf_tool.extensions.paimon.table_schema import parse_table_schema
 
 _COLUMN = "v"
 _DATA_FILE = "data-conformance-0.parquet"
@@ -114,15 +116,8 @@ class _Table:
         }
         entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": _EMPTY_ROW, "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
         manifest = build_file(_avro("record", _ENTRY_FIELDS), [entry])
-        list_entry = {
-            "_VERSION": 2,
-            "_FILE_NAME": "manifest-0",
-            "_FILE_SIZE": len(manifest),
-            "_NUM_ADDED_FILES": 1,
-            "_NUM_DELETED_FILES": 0,
-            "_PARTITION_STATS": _NO_STATS,
-            "_SCHEMA_ID": 0,
-        }
+        schema = parse_table_schema(self._schema())
+        list_entry = build_list_record(_LIST_FIELDS, "manifest-0", len(manifest), [(ADD, entry)], schema)
         snapshot = _json(
             version=3,
             id=1,

@@ -14,10 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64_spec import DEFAULT_FPP, DEFAULT_ITEMS
 from sbbf_tool.extensions.paimon.data_types import INTEGER_BITS, DataType, parse_type_text
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, parse_indexed_column
@@ -95,7 +95,6 @@ def parse_boolean(options: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 _SPELLING = re.compile(r"(?P<column>.+?):(?P<options>\w+=.*)", re.DOTALL)
-_OPTIONS = ("items", "fpp", "type")
 _SMALLEST_FPP = 1e-30
 """This rate needs 100 hash functions; Paimon's reader cannot use a filter with 128 or more."""
 
@@ -113,42 +112,41 @@ def parse_request(text: str) -> IndexRequest:
     match = None if text.endswith("]") else _SPELLING.fullmatch(text)
     if match is None:
         return IndexRequest(text)
-    column, options = match["column"], {}
-    for option in match["options"].split(","):
-        name, _, value = option.partition("=")
-        if name not in _OPTIONS or name in options:
-            hint = f"the options are {', '.join(_OPTIONS)}, each once"
-            raise UsageError(f"{name!r:.20} is not an option, or is repeated", place=f"column {column}", hint=hint)
-        options[name] = value
-    return IndexRequest(
-        column,
-        _parse_items(column, options["items"]) if "items" in options else None,
-        _parse_fpp(column, options["fpp"]) if "fpp" in options else DEFAULT_FPP,
-        _parse_type(column, options["type"]) if "type" in options else None,
-    )
+    column, values = match["column"], dict[str, Any]()
+    with ErrorPlace(None, f"column {column}"):
+        for option in match["options"].split(","):
+            name, _, value = option.partition("=")
+            if name not in _PARSERS or name in values:
+                hint = f"the options are {', '.join(_PARSERS)}, each once"
+                raise UsageError(f"{name!r:.20} is not an option, or is repeated", hint=hint)
+            values[name] = _PARSERS[name](value)
+    return IndexRequest(column, **values)
 
 
-def _parse_items(column: str, text: str) -> int:
+def _parse_items(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise UsageError(f"items must be an integer of at least 1, not {text:.40}", place=f"column {column}")
+        raise UsageError(f"items must be an integer of at least 1, not {text:.40}")
     return int(text)
 
 
-def _parse_fpp(column: str, text: str) -> float:
+def _parse_fpp(text: str) -> float:
     try:
         rate = float(text)
     except ValueError:
         rate = 0.0
     if not _SMALLEST_FPP <= rate < 1:
-        raise UsageError(f"fpp must be at least {_SMALLEST_FPP:g} and below 1, not {text:.40}", place=f"column {column}")
+        raise UsageError(f"fpp must be at least {_SMALLEST_FPP:g} and below 1, not {text:.40}")
     return rate
 
 
-def _parse_type(column: str, text: str) -> DataType:
+def _parse_type(text: str) -> DataType:
     try:
         return parse_type_text(text)
     except UnreadableError as error:
-        raise UsageError(f"type={text:.40}: {error.message}", place=f"column {column}") from None
+        raise UsageError(f"type={text:.40}: {error.message}") from None
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {"items": _parse_items, "fpp": _parse_fpp, "type": _parse_type}
 
 
 def why_unused(schema: TableSchema) -> str | None:

@@ -8,6 +8,7 @@ zone.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.avro.file import unpack
@@ -23,7 +24,7 @@ def is_written_in_utc(data: bytes) -> bool:
     """Return whether the time zone recorded in every stripe is UTC; False also if the zones cannot be read here."""
     try:
         zones = list(_read_zones(data))
-    except (UnreadableError, IndexError):
+    except (UnreadableError, IndexError, TypeError, AttributeError):  # also a field of another type
         return False
     return bool(zones) and all(zone in UTC_NAMES for zone in zones)
 
@@ -31,27 +32,24 @@ def is_written_in_utc(data: bytes) -> bool:
 def _read_zones(data: bytes) -> Iterator[str]:
     postscript_at = len(data) - 1 - data[-1]
     postscript = dict(_parse_fields(data[postscript_at:-1]))
-    compression = postscript.get(2, _NONE)
-    footer_length = postscript.get(1)
-    if not isinstance(footer_length, int) or not 0 < footer_length <= postscript_at or not isinstance(compression, int):
+    footer_length, compression = postscript.get(1, 0), postscript.get(2, _NONE)
+    if not 0 < footer_length <= postscript_at:
         raise UnreadableError("the ORC file has no footer")
     footer = _decompress(data[postscript_at - footer_length : postscript_at], compression)
-    stripes = [value for field, value in _parse_fields(footer) if field == 3 and isinstance(value, bytes)]
+    stripes = [value for field, value in _parse_fields(footer) if field == 3]
     for stripe in stripes[:_MAX_STRIPES]:
         at, index, rows, length = (dict(_parse_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4))
-        if not isinstance(at, int) or not isinstance(index, int) or not isinstance(rows, int) or not isinstance(length, int):
-            raise UnreadableError("an ORC stripe does not state its position")
         start = at + index + rows
         zone = dict(_parse_fields(_decompress(data[start : start + length], compression))).get(3)
-        yield zone.decode("ascii", "replace") if isinstance(zone, bytes) else ""
+        yield zone.decode("ascii", "replace") if zone else ""
 
 
-def _parse_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a protobuf message: field number and value, an integer or bytes."""
+def _parse_fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the fields of a protobuf message: field number and value, an integer or bytes. Its callers rely on their types."""
     at = 0
     while at < len(message):
         tag, at = _parse_varint(message, at)
-        value: int | bytes
+        value: Any
         if tag & 7 == 0:
             value, at = _parse_varint(message, at)
         elif tag & 7 == 2:

@@ -78,12 +78,12 @@ class IndexColumnTotal:
     """Mean over the files with a filter: the share of files without the value that are read anyway."""
 
 
-_INDEX_ROW = JoinedRow(InspectedFile, IndexFigures, BloomFigures, but=("indexes", "bloom"))
+INDEX_ROW = JoinedRow(InspectedFile, IndexFigures, BloomFigures, but=("indexes", "bloom"))
 
 
 @dataclass(frozen=True, repr=False)
 class PaimonInspectReport(Tabular):
-    _row = _INDEX_ROW.type
+    _row = INDEX_ROW.type
     _first = ("target", "snapshot")
 
     target: str
@@ -103,7 +103,7 @@ class PaimonInspectReport(Tabular):
         return self.snapshot is not None or not any(file.rows is None for file in self.files)
 
     def _rows(self) -> Iterable[object]:
-        return (_INDEX_ROW.of(file, index, index.bloom) for file in self.files for index in file.indexes)
+        return (INDEX_ROW.of(file, index, index.bloom) for file in self.files for index in file.indexes)
 
     def _summary(self) -> str:
         indexes = sum(len(file.indexes) for file in self.files)
@@ -141,12 +141,12 @@ class ProbedFile:
         return any(answer.may_hold for answer in self.answers)
 
 
-_ANSWER_ROW = JoinedRow(ProbedFile, IndexAnswer, but=("column", "answers"))
+ANSWER_ROW = JoinedRow(ProbedFile, IndexAnswer, but=("column", "answers"))
 
 
 @dataclass(frozen=True, repr=False)
 class PaimonProbeReport(Tabular):
-    _row = _ANSWER_ROW.type
+    _row = ANSWER_ROW.type
     _first = ("table", "snapshot", "column")
 
     table: str
@@ -170,7 +170,7 @@ class PaimonProbeReport(Tabular):
         return tuple(file for file in self.files if not file.may_hold)
 
     def _rows(self) -> Iterable[object]:
-        return (_ANSWER_ROW.of(file, answer) for file in self.files for answer in file.answers)
+        return (ANSWER_ROW.of(file, answer) for file in self.files for answer in file.answers)
 
     def _summary(self) -> str:
         return f"{self.table}: {len(self.remaining):,} of {format_count(len(self.files), 'data file')}"

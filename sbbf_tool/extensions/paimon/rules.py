@@ -16,12 +16,12 @@ from sbbf_tool.rules.rule import AnyRule
 class IndexRule(AnyRule):
     """A rule for the indexes of the data files of a table, as a value; the finding's evidence states the facts."""
 
-    verb: str | None = None
-    """The function that resolves the findings of a column; None if there is none."""
+    verb: tuple[str, str | None] | None = None
+    """The function that resolves the findings of a column, and which filters it rebuilds; None if there is none."""
 
 
 _error, _warning, _info = (partial(IndexRule, severity=severity) for severity in (ERROR, WARNING, INFO))
-_ADD, _REBUILD, _REMOVE = "add", "rebuild", "remove"
+_ADD, _REBUILD, _REMOVE = ("add_paimon_index", None), ("add_paimon_index", "all"), ("remove_paimon_index", None)
 
 FALSE_NEGATIVES, WRONG_HASH = "index-false-negatives", "index-wrong-hash"
 EMPTY_INDEX, EMPTY_INDEX_FILTER = "empty-index", "empty-index-filter"

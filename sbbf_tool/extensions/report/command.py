@@ -31,23 +31,13 @@ if TYPE_CHECKING:
     help="Show what excludes each row group in this query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
 )
 @click.option(
-    "--baseline",
-    "against",
-    metavar="FILE",
-    type=click.Path(),
-    help="Compare with this report (.json) of an earlier sbbf inspect.",
+    "--baseline", "against", metavar="FILE", type=click.Path(), help="Compare with this report (.json) of an earlier sbbf inspect."
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @engines_option
 @over_files("PATH...", page_limit_option, allow_option(OVERWRITE))
 def command(
-    files: Files,
-    output: str,
-    queries: tuple[str, ...],
-    against: str | None,
-    quick: bool,
-    engines: tuple[str, ...],
-    allow: frozenset[str],
+    files: Files, output: str, queries: tuple[str, ...], against: str | None, quick: bool, engines: tuple[str, ...], allow: frozenset[str]
 ) -> int:
     """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
     findings.

@@ -72,11 +72,7 @@ def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = (
 
 def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
     (low, high), (least, most) = cell_bounds(cell[0])
-    return (
-        f"{format_number(low)} to {format_number(high)}",
-        f"{format_percent(least)} to {format_percent(most)}",
-        count(cell[1]),
-    )
+    return (f"{format_number(low)} to {format_number(high)}", f"{format_percent(least)} to {format_percent(most)}", count(cell[1]))
 
 
 def build_fill_figure(

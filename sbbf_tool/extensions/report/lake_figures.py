@@ -96,7 +96,7 @@ def build_partitions_figure(totals: LakeTotals) -> Figure | None:
     more = f" The picture has the {_MOST_COLUMNS} columns with the largest filters." if len(totals.columns) > _MOST_COLUMNS else ""
     head = ("partition", "column", "files", "row groups with a filter", "row groups", "bytes of filters", "mean rate", "worst rate")
     rows = (
-        (name, column, count(totals.partitions[name].files), *_row_of_sums(sums, totals.partitions[name]))
+        (name, column, count(totals.partitions[name].files), *_row_of_sums(sums, totals.partitions[name].row_groups))
         for name in names
         for column, sums in totals.partitions[name].columns.items()
     )
@@ -110,8 +110,8 @@ def _add_up(partitions: list[Partition], column: str) -> tuple[int, int, float |
     return sum(each.filters for each in sums), sum(each.row_groups for each in partitions), max(rates, default=None)
 
 
-def _row_of_sums(sums: Sums, partition: Partition) -> tuple[Value, ...]:
-    return count(sums.filters), count(partition.row_groups), size(sums.bytes), rate(sums.mean_fpp), rate(sums.worst_fpp)
+def _row_of_sums(sums: Sums, row_groups: int) -> tuple[Value, ...]:
+    return count(sums.filters), count(row_groups), size(sums.bytes), rate(sums.mean_fpp), rate(sums.worst_fpp)
 
 
 def build_distribution_figure(totals: LakeTotals) -> Figure | None:
@@ -144,13 +144,9 @@ def _name_decade(decade: int) -> str:
 
 def list_columns(totals: LakeTotals) -> FigureTable:
     """Return the table of all columns."""
-    rows = ((column, *_columns_of(sums, totals)) for column, sums in totals.columns.items())
+    rows = ((column, *_row_of_sums(sums, totals.row_groups)) for column, sums in totals.columns.items())
     head = ("column", "row groups with a filter", "row groups", "bytes of filters", "mean false-positive rate", "worst false-positive rate")
     return table("Columns with filters", head, rows)
-
-
-def _columns_of(sums: Sums, totals: LakeTotals) -> tuple[Value, ...]:
-    return count(sums.filters), count(totals.row_groups), size(sums.bytes), rate(sums.mean_fpp), rate(sums.worst_fpp)
 
 
 def list_worst_files(totals: LakeTotals) -> FigureTable:

@@ -154,7 +154,7 @@ def test_a_part_of_the_corpus(tmp_path: Path) -> None:
         ({"version": 2}, "the corpus has version 2; this is the tool of version 1"),
         ({"files": [{}]}, "the manifest lacks a field"),
         ({"files": 7}, "the manifest lacks a field"),
-        ({"questions": [{"file": 1}]}, "file is not text"),
+        ({"files": [{"file": 1, "format": "parquet", "about": "", "bytes": 1, "sha256": ""}]}, "1 is not of the type <class 'str'>"),
     ],
 )
 def test_other_manifests_are_refused(corpus: Corpus, tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -299,7 +299,7 @@ def test_writers_that_do_less(program, corpus_folder: Path, code: str, verdict: 
 FILTER = """
 from sbbf_tool.extensions.conformance.corpus_file import FileMaker
 from sbbf_tool.extensions.conformance.kinds import BY_NAME
-from sbbf_tool.extensions.conformance.parquet_writer import StoredBytes, build_filter
+from sbbf_tool.extensions.conformance.parquet_writer import StoredBytes, build_bitset, build_filter
 maker = FileMaker(BY_NAME["int32"])
 values = maker.stored()
 def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filters=filters).build())
@@ -314,7 +314,7 @@ def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filter
             "wrong",
             "the filter of row group 0 excludes the stored value '-20000000'",
         ),
-        ("write({at: StoredBytes(build_filter([], 256, b'\\x15\\x80\\x04\\x00') ) for at in (0, 1)})", "wrong", "row group 0: its header"),
+        ("write({at: StoredBytes(b'\\x15\\x80\\x04\\x00' + build_bitset([], 256)) for at in (0, 1)})", "wrong", "row group 0: its header"),
         (
             "write({at: StoredBytes(build_filter([], 64)[:-64] + b'\\xff' * 64) for at in (0, 1)})",
             "unused",

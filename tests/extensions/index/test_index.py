@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, write_file, write_lake
-from sbbf_tool import Probe, Verify, run
+from sbbf_tool import Edit, Probe, RemoveFilter, Verify, run
 from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.cli import run as sbbf
-from sbbf_tool.errors import ChangedError, UsageError
+from sbbf_tool.errors import ChangedError, RefusedError, UsageError
 from sbbf_tool.extensions.index import build as build_module
 from sbbf_tool.extensions.index import contents, lake_index
 from sbbf_tool.extensions.index.build import IndexTarget, build_index, update_index
 from sbbf_tool.extensions.index.contents import SegmentEntry
-from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune
+from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune_index
 from sbbf_tool.extensions.index.segment import build_page_header, find_units
 from sbbf_tool.extensions.index.units import FileUnit, FileUnits
 from sbbf_tool.parquet.logical import AS_STORED
@@ -202,32 +202,51 @@ def test_pruned_files_for_python(tmp_path, index):
     assert (report.files, report.new_files, report.failed_files, report.segments) == (12, 12, 0, 1)
     assert report.false_files < 0.02
     values = values_of(lake, 4)
-    paths = prune(index, {"v": values})
-    assert prune(index, {"v": values}, listing=False) == paths
+    paths = prune_index(index, {"v": values})
+    assert prune_index(index, {"v": values}, listing=False) == paths
     with_values = {str(path) for path in lake.iterdir() if set(pq.read_table(path).column("v").to_pylist()) & set(values)}
     assert with_values <= set(paths)
     assert len(paths) <= len(with_values) + 1
     assert ds.dataset(paths).to_table(filter=ds.field("v").isin(values)).num_rows >= len(values)
-    assert prune(index, {"v": [-7]}) == []
+    assert prune_index(index, {"v": [-7]}) == []
     write_file(lake / "new.parquet", "int64", np.random.default_rng(5), 0)
     (Path(paths[0])).unlink()
-    assert set(prune(index, {"v": values})) == {*paths[1:], str(lake / "new.parquet")}
-    assert prune(index, {"v": values}, listing=False) == paths
+    assert set(prune_index(index, {"v": values})) == {*paths[1:], str(lake / "new.parquet")}
+    assert prune_index(index, {"v": values}, listing=False) == paths
     with pytest.raises(UsageError, match="the index is of column v, not of n"):
-        prune(index, {"n": [1]})
+        prune_index(index, {"n": [1]})
 
 
 def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
     lake = write_lake(tmp_path / "lake", "int64", 20)
     build_index(lake, "v", str(index), false_files=0.1)
     values = [*values_of(lake, 40), *range(-200, 0)]
-    few = [prune(index, {"v": [value]}) for value in values]
+    few = [prune_index(index, {"v": [value]}) for value in values]
     many = open_index(str(index)).find_excluded(values)
     one_by_one = set.intersection(*(open_index(str(index)).find_excluded([value]) for value in values))
     assert many == one_by_one
     monkeypatch.setattr(lake_index, "_FEW", 0)
-    assert [prune(index, {"v": [value]}) for value in values] == few
+    assert [prune_index(index, {"v": [value]}) for value in values] == few
     assert open_index(str(index)).find_excluded(values) == many
+
+
+def test_values_of_a_file_are_queried_like_one_by_one(tmp_path, index, capsys):
+    lake = write_lake(tmp_path / "lake", "int64", 20)
+    build(lake, index, "--false-files", "0.5")
+    keys = tmp_path / "keys.txt"
+    keys.write_text("".join(f"{value}\n" for value in [*values_of(lake, 30), *range(-3000, 0)]))
+    answers = []
+    for path in (lake, index):
+        capsys.readouterr()
+        assert sbbf(["probe", str(path), "-c", "v", "--values-file", str(keys), "--confirm", "--format", "names"]) == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1] != ""
+
+
+def test_segments_are_no_data_of_a_lake_around_them(tmp_path, index):
+    lake = write_lake(tmp_path / "lake", "int64", 3)
+    build(lake, index)
+    assert {row.path for row in run(Verify(), tmp_path)} == {str(path) for path in lake.iterdir()}
 
 
 def test_a_quick_query_lists_no_files(tmp_path, index, capsys):
@@ -257,8 +276,19 @@ def test_an_index_is_only_read(tmp_path, index, capsys):
     lake = write_lake(tmp_path / "lake", "int64", 2)
     build(lake, index)
     before = {path: path.read_bytes() for path in lake.iterdir()}
-    assert sbbf(["add-filter", str(index), "-c", "v", "--in-place"]) == 4
-    assert "an index is only read" in capsys.readouterr().err
+    declaration = tmp_path / "sbbf.toml"
+    declaration.write_text('[[filters]]\npaths = "lake"\ncolumns = "v"\n')
+    for command in (["add-filter", "-c", "v"], ["remove-filter"], ["repair"], ["apply", "--config", str(declaration)]):
+        assert sbbf([command[0], str(index), *command[1:], "--in-place"]) == 4
+        assert "an index is only read" in capsys.readouterr().err
+    with pytest.raises(RefusedError, match="an index is only read"):
+        run(RemoveFilter(), index, edit=Edit(in_place=True))
+    for paths in ([str(index), str(lake)], [str(lake), str(index)]):
+        assert sbbf(["probe", *paths, "-c", "v", "--value", "1"]) == 2
+        assert "give it as the only PATH" in capsys.readouterr().err
+        with pytest.raises(UsageError, match="the only path of a run"):
+            list(run(Probe("v", [1]), paths))
+    assert sbbf(["probe", str(index), "v", "1", "--as-files"]) == 2
     assert {path: path.read_bytes() for path in lake.iterdir()} == before
 
 
@@ -418,7 +448,7 @@ def test_a_segment_of_many_units(tmp_path):
     asked = [*values[:100:9].tolist(), *values[-40::7].tolist(), -1]
     index = tmp_path / "lake.sbbfx"
     index.mkdir()
-    for path in tmp_path.glob("segment-*"):
+    for path in tmp_path.glob("_segment-*"):
         path.rename(index / path.name)
 
     def found(current: SegmentEntry, *keys: int) -> set[str]:

@@ -13,7 +13,7 @@ from extensions.tables.iceberg.iceberg_tables import sql_catalog
 from sbbf_tool import Probe, run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
-from sbbf_tool.extensions.index.lake_index import open_index, prune
+from sbbf_tool.extensions.index.lake_index import open_index, prune_index
 
 
 def append(table: Path, day: str, start: int) -> None:
@@ -47,12 +47,12 @@ def test_the_live_files_are_indexed_and_later_ones_are_opened(table, tmp_path, c
     deltalake.DeltaTable(table).delete("v >= 100 AND v < 200")
     # The new file is opened for each value; the removed one is left out.
     assert [ensure_same(table, index, value) for value in (5, 150, 650)] == [2, 1, 1]
-    assert len(prune(index, {"v": [150]})) == 1
+    assert len(prune_index(index, {"v": [150]})) == 1
     report = update_index(str(index))
     assert (report.files, report.new_files, report.vanished_files, report.segments) == (6, 1, 1, 2)
     assert open_index(str(index)).contents.table_version == "version 7"
     assert [ensure_same(table, index, value) for value in (5, 150, 650)] == [1, 1, 1]
-    assert prune(index, {"v": [150]}) == []
+    assert prune_index(index, {"v": [150]}) == []
     assert ensure_same(table, index, 5, where="day = 'd0'") == 1
     capsys.readouterr()
     assert sbbf(["probe", str(index), "v", "650", "--confirm", "--format", "names"]) == 0
@@ -76,21 +76,21 @@ def test_another_column_gets_the_name(tmp_path, capsys):
         table.append(pa.table({"v": range(start, start + 100), "w": range(start + 1000, start + 1100)}))
     root, index = table.location().removeprefix("file://"), str(tmp_path / "table.sbbfx")
     assert build_index(root, "v", index).files == 3
-    assert [len(prune(index, {"v": [value]})) for value in (50, 1050)] == [1, 0]
+    assert [len(prune_index(index, {"v": [value]})) for value in (50, 1050)] == [1, 0]
     with table.update_schema() as update:
         update.rename_column("v", "old")
     with table.update_schema() as update:
         update.rename_column("w", "v")
     # The index is of the column that is `old` now.
-    assert len(prune(index, {"v": [1050]})) == 3
+    assert len(prune_index(index, {"v": [1050]})) == 3
     rows = {row.path: row.report for row in run(Probe("v", [1050], confirm=True), index)}
     assert [bool(report and report.hits) for report in rows.values()].count(True) == 1
     capsys.readouterr()
     assert sbbf(["probe", index, "v", "1050", "--quick"]) == 2
     assert "renamed the column" in capsys.readouterr().err
     assert (update_index(index).new_files, update_index(index).new_files) == (3, 0)
-    assert [len(prune(index, {"v": [value]})) for value in (50, 1050)] == [0, 1]
+    assert [len(prune_index(index, {"v": [value]})) for value in (50, 1050)] == [0, 1]
     with table.update_schema() as update:
         update.add_column("more", LongType())
-    assert [len(prune(index, {"v": [value]})) for value in (50, 1050)] == [0, 1]
+    assert [len(prune_index(index, {"v": [value]})) for value in (50, 1050)] == [0, 1]
     catalog.close()

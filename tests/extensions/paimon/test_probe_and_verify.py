@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,6 @@ from support.tables import each
 
 def index_of(columns: dict[str, pa.Array], *names: str) -> bytes:
     """A container as Paimon would write it for these columns."""
-    import io
-
-    import pyarrow.parquet as pq
-
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
     return build_index(sink.getvalue(), "x.parquet", [IndexRequest(name, 100, 0.01) for name in names]).container

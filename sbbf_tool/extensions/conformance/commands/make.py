@@ -31,7 +31,7 @@ def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
 
     The files of one version of the corpus have the same bytes on every machine.
     """
-    from sbbf_tool.extensions.conformance.verbs import make_corpus
+    from sbbf_tool.extensions.conformance.corpus_writer import make_corpus
 
     with show_progress("writing the corpus"):
         report = make_corpus(folder, only=only)

@@ -66,10 +66,7 @@ def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader:
 def _show_report(page: Page, report: ConformanceReport) -> None:
     from sbbf_tool.extensions.conformance.reports import VERDICTS
 
-    rows = [
-        (each.file, each.type, each.correct, each.unused, each.cannot_say, each.noted, each.wrong, each.failed) for each in report.results
-    ]
-    page.table(_COLUMNS, rows, matters=lambda row: any(row[3:]))
+    page.table(_COLUMNS, report.results, matters=lambda result: any(each.cell_of(result) for each in _COLUMNS[3:]))
     lines = list(_describe_all(report.problems))
     page.say_all(lines[:_MOST_PROBLEMS])
     if len(lines) > _MOST_PROBLEMS:
@@ -81,9 +78,7 @@ def _show_report(page: Page, report: ConformanceReport) -> None:
 
 def _describe_all(problems: Sequence[ConformanceProblem]) -> Iterator[str]:
     """Describe the problems, those of one column with one message in one line with the first value."""
-    groups: dict[tuple[str, str, str, str], list[ConformanceProblem]] = {}
-    for problem in problems:
-        groups.setdefault((problem.verdict, problem.file, problem.column, problem.message), []).append(problem)
+    groups = render.group(((problem.verdict, problem.file, problem.column, problem.message), problem) for problem in problems)
     for (verdict, file, column, message), group in groups.items():
         value = "" if group[0].value is None else f", value {render.value(group[0].value)}"
         more = "" if len(group) == 1 else f" and {len(group) - 1:,} more"

@@ -15,8 +15,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option, format_column, show_skipped
-from sbbf_tool.numbers import format_count
+from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option, show_change
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import AddIndexReport
@@ -53,18 +52,16 @@ def command(table: str, columns: tuple[str, ...], allow: frozenset[str], outputs
 
 
 def _show_report(page: Page, report: AddIndexReport) -> None:
+    pairs = [(index, column) for index in report.new_indexes for column in index.columns]
     page.table(
         (Heading("data file", NAME), Heading("place", WORD, 8), Heading("bytes", BYTES, 9), *COLUMNS),
-        [(index.data_file, index.place, index.size, *format_column(column)) for index in report.new_indexes for column in index.columns],
+        [(index.data_file, index.place, index.size, *(each.cell_of(column) for each in COLUMNS)) for index, column in pairs],
     )
-    show_skipped(page, report.skipped)
-    for note in report.notes:
-        page.say(f"note: {note}")
-    files = format_count(len(report.new_indexes), "data file")
-    if report.dry_run:
-        outcome = f"{files} would get an index; nothing was written"
-    elif report.snapshot_after is None:
-        outcome = "no data file needs an index; nothing was written"
-    else:
-        outcome = f"added an index to {files}, all values verified; committed as snapshot {report.snapshot_after}"
-    page.say(f"{report.table}: {outcome}")
+    show_change(
+        page,
+        report,
+        report.new_indexes,
+        "{} would get an index",
+        "added an index to {}, all values verified",
+        "no data file needs an index",
+    )

@@ -11,7 +11,7 @@ from sbbf_tool.cli.files import page_limit_option
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option, format_column
+from sbbf_tool.extensions.paimon.commands.options import COLUMNS, columns_option, dry_run_option
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import BuildReport
@@ -43,7 +43,7 @@ def command(data_file: str, columns: tuple[str, ...], outputs: Outputs, **option
 
 
 def _show_report(page: Page, report: BuildReport) -> None:
-    page.table(COLUMNS, map(format_column, report.columns))
+    page.table(COLUMNS, report.columns)
     outcome = "would be written; nothing was written" if report.dry_run else "written; all values verified"
     page.say(f"{report.output}: {page.bytes(report.size)} {outcome}")
     if report.table is not None and not report.dry_run:

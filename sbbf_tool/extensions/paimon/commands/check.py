@@ -22,7 +22,7 @@ from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.findings import CheckReport, Finding
+    from sbbf_tool.reports.findings import CheckReport
 
 
 @click.command(cls=Command)
@@ -55,10 +55,7 @@ def command(table: str, baseline: str | None, outputs: Outputs, **options: Any) 
 
 
 def _show_report(page: Page, report: CheckReport) -> None:
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in report.findings:
-        by_rule.setdefault(finding.rule, []).append(finding)
-    for rule, findings in by_rule.items():
+    for rule, findings in render.group((finding.rule, finding) for finding in report.findings).items():
         page.say(f"{report.file}: {findings[0].severity}: {rule}", findings[0].severity)
         page.say(f"    {findings[0].message}")
         for line in list_places(findings):

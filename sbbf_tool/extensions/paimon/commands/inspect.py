@@ -16,22 +16,19 @@ from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count, format_percent
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile, PaimonInspectReport
+    from sbbf_tool.extensions.paimon.reports import PaimonInspectReport
 
-_COLUMNS = (
-    Heading("data file", NAME),
-    Heading("partition", NAME, 5),
-    Heading("rows", COUNT, 6),
-    Heading("place", WORD, 7),
+_OF_FILE = (Heading("data file", NAME), Heading("partition", NAME, 5), Heading("rows", COUNT, 6), Heading("place", WORD, 7))
+_OF_INDEX = (
     Heading("column", NAME),
-    Heading("current name", NAME, 2),
-    Heading("index", WORD, 3),
-    Heading("bytes", BYTES),
+    Heading("current name", NAME, 2, lambda row: row.current_column if row.current_column != row.column else None),
+    Heading("index", WORD, 3, "kind"),
+    Heading("bytes", BYTES, 0, lambda row: None if row.kind is None else "EMPTY" if row.empty else row.size),
     Heading("k", COUNT, 9),
-    Heading("bits", COUNT, 8),
-    Heading("fill", RATE, 4),
-    Heading("fpp", RATE),
-    Heading("ndv", ESTIMATE, 1),
+    Heading("bits", COUNT, 8, "num_bits"),
+    Heading("fill", RATE, 4, "fill_ratio"),
+    Heading("fpp", RATE, 0, "estimated_fpp"),
+    Heading("ndv", ESTIMATE, 1, "estimated_ndv"),
 )
 
 
@@ -58,13 +55,17 @@ def command(target: str, outputs: Outputs, **options: Any) -> int:
 
 
 def _show_report(page: Page, report: PaimonInspectReport) -> None:
+    from sbbf_tool.extensions.paimon.reports import INDEX_ROW
+
     indexed = sum(file.place != "none" for file in report.files)
     if report.is_table:
         state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
         page.say(f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, {indexed:,} with an index")
     else:
         page.say(f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}")
-    page.table(_COLUMNS, [row for file in report.files for row in _format_rows(file, report.is_table)])
+    columns = (*_OF_FILE, *_OF_INDEX) if report.is_table else _OF_INDEX
+    pairs = [(file, index) for file in report.files for index in file.indexes or ((None,) if report.is_table else ())]
+    page.table(columns, [INDEX_ROW.of(file, index, index and index.bloom) for file, index in pairs])
     page.say_all(_format_totals(page, report) if report.is_table else ())
     page.say_all(_format_diagnoses(report))
     if report.is_table and not indexed:
@@ -92,27 +93,9 @@ def _format_diagnoses(report: PaimonInspectReport) -> Iterator[str]:
         yield f"{column}: {diagnosis}" + (f" ({data_file}{more})" if report.is_table else "")
 
 
-def _format_rows(file: InspectedFile, in_table: bool) -> Iterator[tuple[object, ...]]:
-    of_file = (file.data_file, file.partition, file.rows, file.place) if in_table else (None,) * 4
-    if in_table and not file.indexes:
-        yield (*of_file, *(None,) * 9)
-    for index in file.indexes:
-        current_name = None if index.current_column in (None, index.column) else index.current_column
-        yield (*of_file, index.column, current_name, index.kind, *_format_figures(index))
-
-
-def _format_figures(index: IndexFigures) -> tuple[object, ...]:
-    size, bloom = "EMPTY" if index.empty else index.size, index.bloom
-    if bloom is None:
-        return (size, *(None,) * 5)
-    return (size, bloom.k, bloom.num_bits, bloom.fill_ratio, bloom.estimated_fpp, bloom.estimated_ndv)
-
-
 def _format_findings(report: PaimonInspectReport) -> Iterator[str]:
     """Format one line per finding, with the number of data files that it concerns."""
-    by_message: dict[tuple[str, str, str | None, str], list[str]] = {}
-    for finding in report.findings:
-        by_message.setdefault((finding.severity, finding.rule, finding.column, finding.message), []).append(finding.file)
+    by_message = render.group(((each.severity, each.rule, each.column, each.message), each.file) for each in report.findings)
     for (severity, rule, column, message), files in by_message.items():
         where = (files[0] if len(files) == 1 else format_count(len(files), "data file")) if report.is_table else None
         place = f"column {column}" if column is not None else None

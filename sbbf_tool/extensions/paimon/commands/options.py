@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from sbbf_tool.cli import render
 from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import BuiltColumn, SkippedFile
+    from sbbf_tool.extensions.paimon.reports import AddIndexReport, RemoveIndexReport
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
 dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
 _snapshot_option = click.option(
-    "--snapshot",
-    type=int,
-    metavar="N",
-    help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]",
+    "--snapshot", type=int, metavar="N", help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]"
 )
 _BRANCH = re.compile(r"(.+)/branch/branch-([^/]+)/?")
 """The folder of a branch, whose metadata it has; the data files are those of the table."""
@@ -61,11 +58,11 @@ COLUMNS = (
     Heading("nulls", COUNT, 4),
     Heading("ndv", COUNT),
     Heading("items", COUNT, 2),
-    Heading("target fpp", RATE, 1),
+    Heading("target fpp", RATE, 1, "fpp"),
     Heading("k", COUNT, 6),
-    Heading("bits", COUNT, 7),
-    Heading("fill", RATE, 4),
-    Heading("fpp", RATE),
+    Heading("bits", COUNT, 7, "num_bits"),
+    Heading("fill", RATE, 4, "fill_ratio"),
+    Heading("fpp", RATE, 0, "estimated_fpp"),
 )
 
 
@@ -81,13 +78,18 @@ def columns_option(source: str) -> Callable[[Any], Any]:
     )
 
 
-def format_column(column: BuiltColumn) -> tuple[object, ...]:
-    counts = (column.rows, column.nulls, column.ndv, column.items)
-    return (column.column, column.type, *counts, column.fpp, column.k, column.num_bits, column.fill_ratio, column.estimated_fpp)
-
-
-def show_skipped(page: Page, skipped: Sequence[SkippedFile]) -> None:
-    """Print a line for each reason, with the data file or their number."""
-    for reason, count in Counter(file.reason for file in skipped).items():
-        names = [file.data_file for file in skipped if file.reason == reason]
-        page.say(f"skipped {names[0] if count == 1 else format_count(count, 'data file')}: {reason}")
+def show_change(
+    page: Page, report: AddIndexReport | RemoveIndexReport, changed: Sequence[object], would: str, did: str, nothing: str
+) -> None:
+    """Print the end of a report of a commit: skipped files, notes and the outcome, whose words hold the data files as `{}`."""
+    for reason, names in render.group((file.reason, file.data_file) for file in report.skipped).items():
+        page.say(f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: {reason}")
+    page.say_all(f"note: {note}" for note in report.notes)
+    files = format_count(len(changed), "data file")
+    if report.dry_run:
+        outcome = f"{would.format(files)}; nothing was written"
+    elif report.snapshot_after is None:
+        outcome = f"{nothing}; nothing was written"
+    else:
+        outcome = f"{did.format(files)}; committed as snapshot {report.snapshot_after}"
+    page.say(f"{report.table}: {outcome}")

@@ -18,18 +18,17 @@ from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
+    from sbbf_tool.extensions.paimon.reports import PaimonProbeReport
 
 _COLUMNS = (
-    Heading("value", NAME),
+    Heading("value", NAME, of=lambda row: "null" if row.value is None else render.value(row.value)),
     Heading("data file", NAME),
     Heading("partition", NAME, 2),
     Heading("rows", COUNT, 3),
     Heading("place", WORD, 4),
-    Heading("answer", WORD),
+    Heading("answer", WORD, of=lambda row: "remains" if row.may_hold else "skipped"),
     Heading("reason", SENTENCE, 1),
 )
-_REMAINS = "remains"
 
 
 @click.command(cls=NegativeValues)
@@ -45,13 +44,7 @@ _REMAINS = "remains"
 @table_options
 @output_options()
 def command(
-    table: str,
-    column: str,
-    values: tuple[str, ...],
-    values_file: str | None,
-    with_null: bool,
-    outputs: Outputs,
-    **options: Any,
+    table: str, column: str, values: tuple[str, ...], values_file: str | None, with_null: bool, outputs: Outputs, **options: Any
 ) -> int:
     """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
 
@@ -75,18 +68,14 @@ def command(
 
 
 def _show_report(page: Page, report: PaimonProbeReport) -> None:
+    from sbbf_tool.extensions.paimon.reports import ANSWER_ROW
+
     state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
     page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
-    rows = [_format_row(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
-    page.table(_COLUMNS, rows, matters=lambda row: row[-2] == _REMAINS)
+    rows = [ANSWER_ROW.of(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
+    page.table(_COLUMNS, rows, matters=lambda row: bool(row.may_hold))
     remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
     data_files = format_count(len(report.files), "data file")
     page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
     if report.unused_reason is not None:
         page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
-
-
-def _format_row(file: ProbedFile, answer: IndexAnswer) -> tuple[object, ...]:
-    value = "null" if answer.value is None else render.value(answer.value)
-    outcome = _REMAINS if answer.may_hold else "skipped"
-    return (value, file.data_file, file.partition, file.rows, file.place, outcome, answer.reason)

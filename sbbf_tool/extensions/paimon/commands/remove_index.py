@@ -11,9 +11,8 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.tables import BYTES, NAME, WORD, Heading
-from sbbf_tool.extensions.paimon.commands.options import outside_option, show_skipped
+from sbbf_tool.extensions.paimon.commands.options import outside_option, show_change
 from sbbf_tool.extensions.paimon.rules import UNREADABLE_INDEX
-from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import RemoveIndexReport
@@ -57,18 +56,13 @@ def command(table: str, columns: tuple[str, ...], rule: str | None, outputs: Out
 
 
 def _show_report(page: Page, report: RemoveIndexReport) -> None:
-    page.table(
-        (Heading("data file", NAME), Heading("removed", NAME), Heading("place", WORD, 2), Heading("bytes", BYTES, 1)),
-        [(index.data_file, ", ".join(index.columns) or "unreadable index", index.place, index.size) for index in report.removed_indexes],
+    removed = Heading("removed", NAME, of=lambda index: ", ".join(index.columns) or "unreadable index")
+    page.table((Heading("data file", NAME), removed, Heading("place", WORD, 2), Heading("bytes", BYTES, 1, "size")), report.removed_indexes)
+    show_change(
+        page,
+        report,
+        report.removed_indexes,
+        "indexes would be removed from {}",
+        "removed indexes from {}",
+        "no data file has such an index",
     )
-    show_skipped(page, report.skipped)
-    for note in report.notes:
-        page.say(f"note: {note}")
-    files = format_count(len(report.removed_indexes), "data file")
-    if report.dry_run:
-        outcome = f"indexes would be removed from {files}; nothing was written"
-    elif report.snapshot_after is None:
-        outcome = "no data file has such an index; nothing was written"
-    else:
-        outcome = f"removed indexes from {files}; committed as snapshot {report.snapshot_after}"
-    page.say(f"{report.table}: {outcome}")

@@ -63,11 +63,7 @@ def _default_requests(table_and_file: tuple[PaimonTable, IndexedFile] | None, pa
     ]
     if present := [request for request in requests_in_file if request is not None]:
         return present
-    raise UsageError(
-        "there is no column to index",
-        file=path,
-        hint="name one; the options of the table name no column of this file",
-    )
+    raise UsageError("there is no column to index", file=path, hint="name one; the options of the table name no column of this file")
 
 
 def _write(files: FileIO, target: str, data: bytes) -> None:

@@ -27,9 +27,6 @@ from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Finding, 
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.facts import Reads
 
-_PARAMETERS = {"add": ("add_paimon_index", None), "rebuild": ("add_paimon_index", "all"), "remove": ("remove_paimon_index", None)}
-"""The function that a rule's verb stands for, and which filters it rebuilds."""
-
 
 class _IndexPolicy(Policy):
     """The rules for indexes that run, and the findings that make the table fail."""
@@ -114,7 +111,7 @@ class _Check:
             return None
         schema = self.table.schema_of(live.file)
         name = column if rule.name == rules.MISSING_INDEX else current_name(schema, self.table.schema, parse_indexed_column(column))
-        verb, rebuild = _PARAMETERS[rule.verb]
+        verb, rebuild = rule.verb
         return None if name is None else Fix(verb, (self.table.path,), (name,), rebuild=rebuild)
 
     def _verify(self, live: IndexedFile, inspected_index: InspectedIndex) -> Iterator[Note]:
