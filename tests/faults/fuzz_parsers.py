@@ -113,7 +113,7 @@ def compact_struct(data: bytes) -> None:
 
 
 def container(data: bytes) -> None:
-    """A Paimon file index that parses is written back unchanged, and its filters are within its bounds."""
+    """The indexes of a Paimon file index that parses come back, and its filters are within its bounds."""
     parsed_container = parse_container(data)
     assert parse_container(build_container(parsed_container.bodies)).bodies == parsed_container.bodies
     for kinds in parsed_container.indexes.values():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.encryption.modules import Module
+from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, build_tail
@@ -211,17 +212,9 @@ def _build_levels(levels: Sequence[int]) -> bytes:
     start = 0
     for at in range(1, len(levels) + 1):
         if at == len(levels) or levels[at] != levels[start]:
-            runs += _build_varint((at - start) << 1) + bytes([levels[start]])
+            runs += compact.build_varint((at - start) << 1) + bytes([levels[start]])
             start = at
     return len(runs).to_bytes(4, "little") + bytes(runs)
-
-
-def _build_varint(number: int) -> bytes:
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes(parts) + bytes([number])
 
 
 OPTIONAL, REQUIRED, REPEATED = ttypes.FieldRepetitionType.OPTIONAL, ttypes.FieldRepetitionType.REQUIRED, ttypes.FieldRepetitionType.REPEATED

@@ -22,7 +22,7 @@ from sbbf_tool.extensions.paimon.reports import BloomFigures, IndexFigures, Insp
 from sbbf_tool.extensions.paimon.table import NONE, FileIndex, IndexedFile, PaimonTable, find_index
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, indexed_type, parse_indexed_column
 from sbbf_tool.numbers import format_percent
-from sbbf_tool.reports.findings import Evidence, Finding
+from sbbf_tool.reports.findings import Finding
 
 PAIMON_KINDS = frozenset((KIND, "bitmap", "bsi", "range-bitmap"))
 """The index types of Paimon 0.8 to 2.1. Paimon's reader fails on other types."""
@@ -46,10 +46,6 @@ class Note(NamedTuple):
     def to_finding(self, file: str) -> Finding:
         """Return the finding of `inspect`, whose message is the fact."""
         return Finding(self.rule, rules.BY_NAME[self.rule].severity, file, self.column, self.fact)
-
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        return (Evidence(None, self.fact),)
 
 
 @dataclass(frozen=True, slots=True)

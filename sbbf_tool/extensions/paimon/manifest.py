@@ -31,7 +31,6 @@ class DataFile:
     """Data file as described in its manifest (the `_FILE` of an entry)."""
 
     name: str
-    size: int
     row_count: int
     schema_id: int
     level: int
@@ -39,8 +38,6 @@ class DataFile:
     embedded_index: bytes | None
     external_path: str | None
     """The full path of the file, if it is outside the directory of the table."""
-    write_columns: tuple[str, ...] | None
-    """The columns in the file, if the file has only some columns of the schema."""
 
     @property
     def index_files(self) -> tuple[str, ...]:
@@ -60,7 +57,6 @@ class ManifestEntry:
     partition: bytes
     """The partition values as a BinaryRow."""
     bucket: int
-    total_buckets: int
     file: DataFile
     record: Mapping[str, Any]
     """The entry as stored, including unknown fields."""
@@ -123,7 +119,6 @@ def _parse_entry(record: Mapping[str, Any]) -> ManifestEntry:
         kind,
         required(record, "_PARTITION", bytes),
         required(record, "_BUCKET", int),
-        required(record, "_TOTAL_BUCKETS", int),
         _parse_data_file(required(record, "_FILE", dict)),
         record,
     )
@@ -132,14 +127,12 @@ def _parse_entry(record: Mapping[str, Any]) -> ManifestEntry:
 def _parse_data_file(record: Mapping[str, Any]) -> DataFile:
     return DataFile(
         name=file_name(required(record, "_FILE_NAME", str)),
-        size=required(record, "_FILE_SIZE", int),
         row_count=required(record, "_ROW_COUNT", int),
         schema_id=required(record, "_SCHEMA_ID", int),
         level=required(record, "_LEVEL", int),
         extra_files=tuple(map(file_name, strings(record, "_EXTRA_FILES"))),
         embedded_index=optional(record, "_EMBEDDED_FILE_INDEX", bytes),
         external_path=optional(record, "_EXTERNAL_PATH", str),
-        write_columns=strings(record, "_WRITE_COLS") if record.get("_WRITE_COLS") is not None else None,
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.avro.file import unpack
+from sbbf_tool.parquet.compact import read_varint
 
 UTC_NAMES = frozenset(("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu"))
 
@@ -48,29 +49,18 @@ def _parse_fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Yield the fields of a protobuf message: field number and value, an integer or bytes. Its callers rely on their types."""
     at = 0
     while at < len(message):
-        tag, at = _parse_varint(message, at)
+        tag, at = read_varint(message, at)
         value: Any
         if tag & 7 == 0:
-            value, at = _parse_varint(message, at)
+            value, at = read_varint(message, at)
         elif tag & 7 == 2:
-            length, at = _parse_varint(message, at)
+            length, at = read_varint(message, at)
             value, at = message[at : at + length], at + length
         elif tag & 7 in (1, 5):
             value, at = b"", at + (8 if tag & 7 == 1 else 4)
         else:
             raise UnreadableError("not a protobuf message")
         yield tag >> 3, value
-
-
-def _parse_varint(message: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return value, at
-    raise UnreadableError("a protobuf number has more than ten bytes")
 
 
 def _decompress(stream: bytes, compression: int) -> bytes:

@@ -8,24 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.writers.writer import Request, Setting, Writer, write_table_properties
 
 _PREFIX = "file-index.bloom-filter."
 
 
-def build_properties(specs: Sequence[FilterSpec]) -> dict[str, str]:
-    """Build the options; an NDV is the number of items in a data file."""
-    properties = {f"{_PREFIX}columns": ",".join(column for spec in specs for column in spec.columns)}
-    for spec in specs:
-        for column in spec.columns:
-            properties |= {f"{_PREFIX}{column}.items": str(spec.ndv), f"{_PREFIX}{column}.fpp": str(spec.fpp)}
-    return properties
-
-
 def _write_paimon(settings: Sequence[Setting], request: Request) -> Iterator[str]:
-    items = [FilterSpec((setting.path,), setting.fpp, setting.ndv * max(1, request.row_groups)) for setting in settings]
-    yield from write_table_properties(build_properties(items))
+    """Yield the lines of the options; an NDV is the number of items in a data file."""
+    properties = {f"{_PREFIX}columns": ",".join(setting.path for setting in settings)}
+    for setting in settings:
+        items = setting.ndv * max(1, request.row_groups)
+        properties |= {f"{_PREFIX}{setting.path}.items": str(items), f"{_PREFIX}{setting.path}.fpp": str(setting.fpp)}
+    yield from write_table_properties(properties)
 
 
 def _problem_of_paimon(column: Column) -> str | None:

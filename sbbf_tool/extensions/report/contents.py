@@ -22,7 +22,6 @@ class StoredPart:
     name: str
     """What the bytes are, with column and row group if they belong to a chunk."""
     column: str | None = None
-    row_group: int | None = None
 
 
 @dataclass(frozen=True)

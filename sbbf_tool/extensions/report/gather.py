@@ -73,15 +73,15 @@ def _describe_filter(file: ParquetFile, stored: StoredFilter, column: Column, *,
 def _list_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterator[StoredPart]:
     """Yield every part of the file once, in order; where parts overlap, as in a damaged file, the first has the bytes."""
     position = 0
-    for part in sorted(_find_parts(file, stored_filters), key=lambda part: (part.offset, -part.length)):
-        start, end = max(part.offset, position), min(part.offset + part.length, file.source.size)
+    end_of_file = StoredPart(file.source.size, 0, FURTHER, "")
+    for part in sorted((*_find_parts(file, stored_filters), end_of_file), key=lambda part: (part.offset, -part.length)):
+        start, end = (min(place, file.source.size) for place in (max(part.offset, position), part.offset + part.length))
         if start > position:
             yield StoredPart(position, start - position, FURTHER, "bytes whose content the footer does not state")
+            position = start
         if end > start:
-            yield StoredPart(start, end - start, part.kind, part.name, part.column, part.row_group)
+            yield StoredPart(start, end - start, part.kind, part.name, part.column)
             position = end
-    if position < file.source.size:
-        yield StoredPart(position, file.source.size - position, FURTHER, "bytes whose content the footer does not state")
 
 
 def _find_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterator[StoredPart]:
@@ -95,7 +95,7 @@ def _find_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterat
     for stored in stored_filters:
         column = names[stored.column]
         name = f"filter of {column}, row group {stored.row_group}"
-        yield StoredPart(stored.place.offset, stored.length, FILTER, name, column, stored.row_group)
+        yield StoredPart(stored.place.offset, stored.length, FILTER, name, column)
     for gap in ranges_between(file, stored_filters):
         kind = FURTHER if gap.kind == METADATA_COPY else UNREFERENCED
         yield StoredPart(gap.start, gap.length, kind, gap.kind if kind == FURTHER else f"unreferenced: {gap.kind}")
@@ -105,11 +105,11 @@ def _split_pages(file: ParquetFile, owned: Range, column: str) -> Iterator[Store
     """Yield the parts of pages or of an index; a dictionary page before the data pages is a part of its own."""
     place = f"{column}, row group {owned.row_group}"
     data = file.footer.chunk_meta(owned.row_group, owned.column).first_data_page if owned.kind == PAGES else None
-    if data is not None and owned.start < data < owned.end:
-        yield StoredPart(owned.start, data - owned.start, DICTIONARY, f"dictionary of {place}", column, owned.row_group)
-        yield StoredPart(data, owned.end - data, PAGES, f"pages of {place}", column, owned.row_group)
-    else:
-        yield StoredPart(owned.start, owned.length, owned.kind, f"{owned.kind} of {place}", column, owned.row_group)
+    start = owned.start
+    if data is not None and start < data < owned.end:
+        yield StoredPart(start, data - start, DICTIONARY, f"dictionary of {place}", column)
+        start = data
+    yield StoredPart(start, owned.end - start, owned.kind, f"{owned.kind} of {place}", column)
 
 
 _STATISTICS, _FILTER, _READ, _HARM = "statistics", "filter", "read", "harm"

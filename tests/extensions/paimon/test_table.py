@@ -123,7 +123,7 @@ def test_older_manifests_lack_fields_and_newer_have_more() -> None:
         "file": {"type": "record", "name": "f", "fields": [{"name": name, "type": kind} for name, kind in file.items()]},
     }
     (live,) = parse_manifest(build_file(avro_header("r", fields, "null"), [entry]))
-    assert (live.file.name, live.file.extra_files, live.file.embedded_index, live.file.write_columns) == ("x", (), None, None)
+    assert (live.file.name, live.file.extra_files, live.file.embedded_index) == ("x", (), None)
     assert live.record["_FILE"]["_NEW"] == "?"
 
 

@@ -23,7 +23,7 @@ from sbbf_tool.extensions.paimon.table_schema import current_name, parse_indexed
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Finding, RuleOutcome
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.facts import Reads
 
@@ -103,7 +103,8 @@ class _Check:
             rule = BY_NAME[note.rule]
             if self.selection.why_not(rule) is None:
                 fix = self._find_fix(live, rule, note.column)
-                self.findings.append(Finding(rule.name, rule.severity, redact(live.path), note.column, rule.message, note.evidence, fix))
+                evidence = (Evidence(None, note.fact),)
+                self.findings.append(Finding(rule.name, rule.severity, redact(live.path), note.column, rule.message, evidence, fix))
 
     def _find_fix(self, live: IndexedFile, rule: IndexRule, column: str | None) -> Fix | None:
         """Return the change that resolves a finding; None if this package cannot change the indexes of the table, or the column is gone."""
