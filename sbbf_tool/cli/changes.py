@@ -78,7 +78,7 @@ class ChangedFiles(Files):
             if self.output is not None or not (self.in_place or self.dry_run):
                 raise UsageError("a table changes in one commit", hint="change it in place")
             return
-        ensure_one_way(self.output, self.in_place, self.dry_run)
+        ensure_one_way(self.output, self.in_place, self.dry_run, () if self.is_listed else self.arguments)
         if self.output is None or self.output.endswith("/"):
             if self.output is not None and self.spark is not None:
                 raise click.UsageError("--output is for this machine: with --on spark, change files with --in-place")

@@ -12,6 +12,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.storage import places
+from sbbf_tool.storage.globs import matches_any
 
 
 def choose_target(
@@ -28,7 +29,7 @@ def choose_target(
     A dry run needs no target; if a target is given, it is checked too. `tables` caches which prefixes are tables for the files of one run.
     """
     source = os.fsdecode(path)
-    ensure_one_way(output, in_place, dry_run, source)
+    ensure_one_way(output, in_place, dry_run, file=source)
     if output is None and not in_place:
         return source
     target = source if output is None else os.fsdecode(output)
@@ -66,11 +67,19 @@ def ensure_copy_readable(file: ParquetFile) -> None:
         raise LockedError(reason, file=file.name, hint="store the keys in the file itself (internal key material)")
 
 
-def ensure_one_way(output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, file: str | None = None) -> None:
-    """Raise UsageError unless either `output` or `in_place` is given; a dry run needs neither."""
+def ensure_one_way(
+    output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, names: Iterable[str] = (), *, file: str | None = None
+) -> None:
+    """Raise UsageError unless either `output`, outside the folders that `names` mean, or `in_place` is given; a dry run needs neither."""
     if (output is not None) == in_place and (in_place or not dry_run):
         hint = f"{'either' if in_place else 'choose to only try it,'} name another file, or change the file in place"
         raise UsageError(f"{'two targets are' if in_place else 'no target is'} given for the result", file=file, hint=hint)
+    target = os.fsdecode(output or "")
+    for name in names if target else ():
+        start = places.absolute(name).partition("**")[0]
+        if target.rstrip("/") != name.rstrip("/") and matches_any((start, os.path.realpath(start)), "/", places.absolute(target)):
+            reason = f"the result would be among the files of {name}, whose readers would read each row twice"
+            raise UsageError(reason, file=target, hint="name a folder outside it")
 
 
 _WAY = "name the table itself, {}, to change its files in one commit"

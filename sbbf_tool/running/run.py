@@ -181,7 +181,7 @@ def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableCha
             keys=edit.keys,
             may_lack_columns=not columns,
         )
-    ensure_one_way(edit.output, edit.in_place, edit.dry_run)
+    ensure_one_way(edit.output, edit.in_place, edit.dry_run, names if isinstance(names, tuple) else ())
     if (
         edit.output is not None
         and not edit.is_in_folder

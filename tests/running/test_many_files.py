@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sbbf_tool
+from sbbf_tool import UsageError
 from sbbf_tool.cli import run
 from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
 from support.tables import each
@@ -138,6 +139,23 @@ def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
         assert message in err
     sbbf_tool.run(sbbf_tool.AddFilter("id"), "lake", edit=sbbf_tool.Edit("python/"))
     assert Path("python/day=2/a.parquet").exists()
+
+
+@each(
+    "names, output", [("lake", "lake/sub/"), ("b.parquet lake/", "lake/x/y/"), ("lake/**/*.parquet", "lake/sub/"), ("lake/*", "lake/sub/")]
+)
+def test_new_files_are_not_among_those_that_are_read(tmp_path, monkeypatch, capsys, names, output):
+    monkeypatch.chdir(tmp_path)
+    for name in ("lake/day=1/a.parquet", "b.parquet"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"id": [1, 2]}), name)
+    code, _, err = sbbf(capsys, "add-filter", *names.split(), "-c", "id", "-o", output)
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{output}: the result would be among the files of lake" in err
+    with pytest.raises(UsageError, match="name a folder outside it"):
+        sbbf_tool.run(sbbf_tool.AddFilter("id"), names.split(), edit=sbbf_tool.Edit(output))
+    assert not Path(output).exists()
+    assert sbbf(capsys, "add-filter", "*.parquet", "-c", "id", "-o", "out/")[0] == 0
 
 
 @each("name", ["loop", "loop.parquet"])
