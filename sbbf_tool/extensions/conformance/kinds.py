@@ -24,6 +24,8 @@ VALUES = 24
 BITSET_BYTES = 256
 JULIAN_DAY_OF_2024 = 2_460_311
 
+_FIXED = "FIXED_LEN_BYTE_ARRAY"
+
 Plain = Callable[[int], bytes]
 
 
@@ -96,6 +98,18 @@ def _int_limits(width: int, least: int, most: int, *more: int) -> list[bytes]:
 def _minimal(number: int) -> bytes:
     """Encode as the fewest bytes of big-endian two's complement."""
     return number.to_bytes(number.bit_length() // 8 + 1 if number >= 0 else (number + 1).bit_length() // 8 + 1, "big", signed=True)
+
+
+def _bigs(width: int, *numbers: int) -> list[bytes]:
+    return [number.to_bytes(width, "big", signed=True) for number in numbers]
+
+
+def _bson(n: int) -> bytes:
+    return struct.pack("<iB2siB", 12, 0x10, b"n\0", n, 0)
+
+
+def _interval(n: int) -> bytes:
+    return struct.pack("<3I", n, 7 * n % 30, n * 86_399)
 
 
 def _digest(n: int) -> bytes:
@@ -184,6 +198,8 @@ def _text(prefix: str) -> Plain:
 _TEXTS = [text.encode() for text in ("", " ", "null", "0x00", "Gr\u00fc\u00dfe \U0001f44b", "x" * 500)]
 _BLOBS = [b"", b"\0", b"\xff\xfe", bytes(100)]
 
+_MINIMAL = list(map(_minimal, (0, -1, 127, 128, -128, -129, 10**20 - 1)))
+_INTERVALS = [bytes(12), struct.pack("<3I", 1, 0, 0), b"\xff" * 12]
 KINDS = [
     Kind("int32", "INT32", _ints(4, 1_000_003, -20_000_000), _int_limits(4, -(2**31), 2**31 - 1, -1, 0)),
     _int("int8", 8, True, ConvertedType.INT_8),
@@ -197,33 +213,9 @@ KINDS = [
     _int("uint64", 64, False, ConvertedType.UINT_64),
     _decimal("decimal-int32", "INT32", _ints(4, 131, -1000), _int_limits(4, -999_999_999, 999_999_999, -1, 0), 9, 2, None),
     _decimal("decimal-int64", "INT64", _ints(8, 10**12 + 7, -(10**13)), _int_limits(8, -(10**18) + 1, 10**18 - 1, -1, 0), 18, 4, None),
-    _decimal(
-        "decimal-fixed",
-        "FIXED_LEN_BYTE_ARRAY",
-        _big(16, 10**30 + 7, -(10**31)),
-        [number.to_bytes(16, "big", signed=True) for number in (0, -1, 10**38 - 1, -(10**38) + 1)],
-        38,
-        10,
-        16,
-    ),
-    _decimal(
-        "decimal-fixed-5",
-        "FIXED_LEN_BYTE_ARRAY",
-        _big(5, 131, -1000),
-        [number.to_bytes(5, "big", signed=True) for number in (0, -1, 10**11 - 1, -(10**11) + 1)],
-        11,
-        3,
-        5,
-    ),
-    _decimal(
-        "decimal-bytes",
-        "BYTE_ARRAY",
-        lambda n: _minimal(n * 10**17 - 10**18),
-        [_minimal(number) for number in (0, -1, 127, 128, -128, -129, 10**20 - 1)],
-        20,
-        3,
-        None,
-    ),
+    _decimal("decimal-fixed", _FIXED, _big(16, 10**30 + 7, -(10**31)), _bigs(16, 0, -1, 10**38 - 1, -(10**38) + 1), 38, 10, 16),
+    _decimal("decimal-fixed-5", _FIXED, _big(5, 131, -1000), _bigs(5, 0, -1, 10**11 - 1, -(10**11) + 1), 11, 3, 5),
+    _decimal("decimal-bytes", "BYTE_ARRAY", lambda n: _minimal(n * 10**17 - 10**18), _MINIMAL, 20, 3, None),
     Kind("date", "INT32", _ints(4, 3, 19_000), _int_limits(4, -719_162, 2_932_896, -1, 0), _logical("DATE"), ConvertedType.DATE),
     _time("time-millis", "MILLIS", 10**3, ConvertedType.TIME_MILLIS, utc=True),
     _time("time-micros", "MICROS", 10**6, ConvertedType.TIME_MICROS, utc=True),
@@ -238,48 +230,37 @@ KINDS = [
     Kind("int96", "INT96", _int96, [struct.pack("<qi", 0, JULIAN_DAY_OF_2024 - 1)]),
     _float("float", "FLOAT", "<f", (3.4028234663852886e38, 1.401298464324817e-45)),
     _float("double", "DOUBLE", "<d", (1.7976931348623157e308, 5e-324, 0.1)),
-    _float("float16", "FIXED_LEN_BYTE_ARRAY", "<e", (65504.0, 6e-8), _logical("FLOAT16")),
+    _float("float16", _FIXED, "<e", (65504.0, 6e-8), _logical("FLOAT16")),
     Kind("byte-array", "BYTE_ARRAY", lambda n: _digest(n)[: n % 9 + 3], _BLOBS),
     Kind("string", "BYTE_ARRAY", _text("text "), _TEXTS, _logical("STRING"), ConvertedType.UTF8),
     Kind("enum", "BYTE_ARRAY", _text("CASE_"), [b"RED", b""], _logical("ENUM"), ConvertedType.ENUM),
     Kind("json", "BYTE_ARRAY", lambda n: b'{"n": %d}' % n, [b"null", b"{}"], _logical("JSON"), ConvertedType.JSON),
-    Kind(
-        "bson",
-        "BYTE_ARRAY",
-        lambda n: struct.pack("<iB2siB", 12, 0x10, b"n\0", n, 0),
-        [struct.pack("<iB", 5, 0)],
-        _logical("BSON"),
-        ConvertedType.BSON,
-    ),
+    Kind("bson", "BYTE_ARRAY", _bson, [struct.pack("<iB", 5, 0)], _logical("BSON"), ConvertedType.BSON),
     Kind("geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], _logical("GEOMETRY")),
     Kind("geography", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 180, 90)], _logical("GEOGRAPHY")),
-    Kind("fixed", "FIXED_LEN_BYTE_ARRAY", lambda n: _digest(n)[:4], [bytes(4), b"\xff" * 4, b"null"], length=4),
-    Kind("uuid", "FIXED_LEN_BYTE_ARRAY", _digest, [bytes(16), b"\xff" * 16], _logical("UUID"), length=16),
-    Kind(
-        "interval",
-        "FIXED_LEN_BYTE_ARRAY",
-        lambda n: struct.pack("<3I", n, 7 * n % 30, n * 86_399),
-        [bytes(12), struct.pack("<3I", 1, 0, 0), b"\xff" * 12],
-        converted=ConvertedType.INTERVAL,
-        length=12,
-    ),
+    Kind("fixed", _FIXED, lambda n: _digest(n)[:4], [bytes(4), b"\xff" * 4, b"null"], length=4),
+    Kind("uuid", _FIXED, _digest, [bytes(16), b"\xff" * 16], _logical("UUID"), length=16),
+    Kind("interval", _FIXED, _interval, _INTERVALS, converted=ConvertedType.INTERVAL, length=12),
     Kind("string-converted", "BYTE_ARRAY", _text("text "), _TEXTS, converted=ConvertedType.UTF8),
     Kind("uint32-converted", "INT32", _ints(4, 11, 5), _int_limits(4, 0, 2**32 - 1, 2**31), converted=ConvertedType.UINT_32),
     Kind(
         "timestamp-millis-converted",
         "INT64",
-        _ints(8, 25_201_001, 1_700_000_000_000),
+        _ints(8, 25_201_001, 17 * 10**11),
         _int_limits(8, -1, 0),
-        converted=ConvertedType.TIMESTAMP_MILLIS,
+        None,
+        ConvertedType.TIMESTAMP_MILLIS,
     ),
     Kind(
         "decimal-converted",
         "INT32",
         _ints(4, 131, -1000),
         _int_limits(4, -999_999_999, 999_999_999),
-        converted=ConvertedType.DECIMAL,
-        precision=9,
-        scale=2,
+        None,
+        ConvertedType.DECIMAL,
+        None,
+        9,
+        2,
     ),
 ]
 BOOLEAN = Kind("boolean", "BOOLEAN", lambda n: bytes([n & 1]))

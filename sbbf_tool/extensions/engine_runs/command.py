@@ -19,7 +19,7 @@ from sbbf_tool.extension import INSTEAD
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport, Measurement
+    from sbbf_tool.extensions.engine_runs.reports import EngineRun, EngineRunsReport
 
 _COLUMNS = (
     Heading("engine", SENTENCE),
@@ -102,18 +102,15 @@ def _show_report(page: Page, report: EngineRunsReport) -> None:
     page.say(f"{format_count(report.filters, 'filter')}; {alone} {excluded}, which neither min and max nor a dictionary excludes")
     if report.note is not None:
         page.say(f"note: {report.note}")
-    rows = []
-    for run in report.engines:
-        for kind, measurement in (("without", run.without_filters), ("with", run.with_filters)):
-            if measurement is not None:
-                rows.append((f"{run.name} {run.version}", kind, *_cells(measurement)))
+    rows = [
+        (f"{run.name} {run.version}", kind, measured.rows, measured.row_groups_read, measured.bytes_read, f"{measured.seconds:.3f}")
+        for run in report.engines
+        for kind, measured in (("without", run.without_filters), ("with", run.with_filters))
+        if measured is not None
+    ]
     page.table(_COLUMNS, rows)
     for run in report.engines:
         page.say(f"{run.name}: {conclude(run)}")
-
-
-def _cells(measurement: Measurement) -> tuple[object, ...]:
-    return measurement.rows, measurement.row_groups_read, measurement.bytes_read, f"{measurement.seconds:.3f}"
 
 
 def conclude(run: EngineRun) -> str:

@@ -88,10 +88,7 @@ class SparkDialect(SqlDialect):
     def literal(self, kind: str, text: str) -> str:
         if kind == "binary":
             return f"X'{hex_of(text)}'"
-        return f"CAST('{text.translate(_SPARK_ESCAPES)}' AS {kind})"
-
-
-_SPARK_ESCAPES = str.maketrans({"'": "\\'", "\\": "\\\\"})
+        return f"CAST({_quote_escaped(text)} AS {kind})"
 
 
 class ClickHouseDialect(SqlDialect):
@@ -129,12 +126,9 @@ def _quote_escaped(text: str) -> str:
 
 def hex_of(text: str, *, is_uuid: bool = False) -> str:
     """Return the hexadecimal digits of a value of bytes, which is `0x...` or text; with `is_uuid`, 36 characters are a UUID's."""
-    if is_uuid and len(text) == _UUID_CHARACTERS:
+    if is_uuid and len(text) == 36:
         return text.replace("-", "")
     return text[2:] if text.startswith("0x") else text.encode().hex()
-
-
-_UUID_CHARACTERS = 36
 
 
 def escape_glob(path: str) -> str:
