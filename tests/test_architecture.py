@@ -49,11 +49,11 @@ BUDGETS = {
     "spark": 1_825,
     "cli": 5_869,
     "avro": 380,
-    "paimon": 4_896,
+    "paimon": 4_888,
     "tables": 4_450,
     "report": 1_970,
-    "conformance": 1_816,
-    "engine_runs": 1_406,
+    "conformance": 1_790,
+    "engine_runs": 1_403,
     "index": 1_400,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""

@@ -15,16 +15,19 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
-from sbbf_tool.extensions.paimon.data_types import DataField, DataType
+from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import HashForm, key_of
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container
-from sbbf_tool.extensions.paimon.index_options import why_not_convertible, why_unused
+from sbbf_tool.extensions.paimon.index_options import IndexRequest, why_not_convertible, why_unused
 from sbbf_tool.extensions.paimon.literals import HashLiteral, parse_literal
 from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
-from sbbf_tool.extensions.paimon.table import FileIndex, IndexedFile, PaimonTable, find_index, open_table
-from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, resolve_column
+from sbbf_tool.extensions.paimon.table import FileIndex, IndexedFile, PaimonTable, find_index, open_table, request_in_file
+from sbbf_tool.extensions.paimon.table_schema import resolve_column
 from sbbf_tool.parquet.literals import write_object
+
+_Literal = tuple[str | None, HashLiteral | None]
+"""A value as text, and in the form in which it is hashed; None for null, and for a type without a hash."""
 
 
 def probe_paimon(
@@ -45,11 +48,11 @@ def probe_paimon(
     paimon_table = open_table(files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     query_values = tuple(as_iterable(values))
     with ErrorPlace(paimon_table.path, f"column {column}"):
-        indexed, field, data_type = resolve_column(paimon_table.schema, column)
+        data_type = resolve_column(paimon_table.schema, column)[2]
         hashable = key_of(data_type) is not None
         texts = [_text_of(value, data_type) for value in query_values]
         literals = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
-    probed = tuple(_probe_file(paimon_table, live, indexed, field, data_type, literals) for live in paimon_table.live_files)
+    probed = tuple(_probe_file(paimon_table, live, column, data_type, literals) for live in paimon_table.live_files)
     return PaimonProbeReport(paimon_table.path, paimon_table.snapshot_id, column, str(data_type), why_unused(paimon_table.schema), probed)
 
 
@@ -66,24 +69,14 @@ def _text_of(value: object, data_type: DataType) -> str | None:
     return text
 
 
-def _probe_file(
-    table: PaimonTable,
-    live: IndexedFile,
-    indexed: IndexedColumn,
-    field: DataField,
-    current_type: DataType,
-    literals: Sequence[tuple[str | None, HashLiteral | None]],
-) -> ProbedFile:
-    index = find_index(table.files, live)
-    file = live.file
-    in_file = table.schema_of(file).field_by_id(field.id)
-    column = None
-    if in_file is None:
-        answers = tuple(IndexAnswer(value, None, True, "the column is newer than the file") for value, _ in literals)
+def _probe_file(table: PaimonTable, live: IndexedFile, name: str, current_type: DataType, literals: Sequence[_Literal]) -> ProbedFile:
+    index, file = find_index(table.files, live), live.file
+    in_file = request_in_file(table, live, IndexRequest(name))
+    if in_file is None or in_file.type is None:
+        column, answers = None, tuple(IndexAnswer(value, None, True, "the column is newer than the file") for value, _ in literals)
     else:
-        column = str(replace(indexed, column=in_file.name))
-        stored = in_file.type if indexed.key is None else in_file.type.value or in_file.type
-        answers = tuple(_probe_value(index, column, current_type, stored, value, literal) for value, literal in literals)
+        column = in_file.column
+        answers = tuple(_probe_value(index, column, current_type, in_file.type, value, literal) for value, literal in literals)
         if index.container is None or column not in index.container.indexes:
             answers = tuple(_apply_partition(live, column, answer, literal) for answer, (_, literal) in zip(answers, literals, strict=True))
     return ProbedFile(file.name, redact(live.path), live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
