@@ -24,6 +24,7 @@ from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.places import find_single_file
+from sbbf_tool.storage.whole import write_whole
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.report.contents import FileContents
@@ -68,7 +69,8 @@ def write_page(
             raise UsageError(f"no file has the column: {total.first_problem}")
     figures = list(page.figures())
     text = page.render(_find_version(), figures).encode("utf-8", "backslashreplace")
-    _write(target, text)
+    with write_whole(target, overwrite=True) as stream:
+        stream.write(text)
     return PageReport(
         output=target,
         bytes=len(text),
@@ -120,13 +122,6 @@ def _ensure_other_file(path: str, target: str) -> None:
     with suppress(OSError, ValueError):
         if os.path.samefile(path, target):
             raise RefusedError("the page would replace one of the files", file=target, hint="name another")
-
-
-def _write(target: str, text: bytes) -> None:
-    from sbbf_tool.storage.whole import write_whole
-
-    with write_whole(target, overwrite=True) as stream:
-        stream.write(text)
 
 
 def _find_version() -> str:

@@ -1,4 +1,4 @@
-"""Inspect the indexes of the data files of a table, or one `.index` file, and report findings under the rules of `rules.index_rules`."""
+"""Inspect the indexes of the data files of a table, or one `.index` file, and report findings under the rules of `rules`."""
 
 from __future__ import annotations
 
