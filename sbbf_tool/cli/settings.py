@@ -90,22 +90,22 @@ def _is_about(message: str, option: click.Option, values: Mapping[str, Any]) -> 
 def _ensure_known_variables(ctx: click.Context, start: str) -> None:
     """Raise UsageError for a variable that begins with `start`, as those of this command do, or nearly, and is not one of them.
 
-    Others stay: they are those of other commands, of this package, such as SBBF_KERNEL, or of users.
+    SBBF_MAX_FPP, without the command, is nearly one. Others stay: of other commands, of this package, such as SBBF_KERNEL, or of users.
     """
     variables = [str(option.envvar) for option in settable_options(ctx.command)]
     endings = tuple(variable.removeprefix(start[:-1]) for variable in variables)
-    commands: list[str] = []
-    for name in set(os.environ) - set(variables):
-        if not name.startswith(start) and (not name.startswith("SBBF_") or not name.endswith(endings)):
-            continue
-        from difflib import get_close_matches
+    for name in {name for name in os.environ if name.startswith("SBBF_")} - {*variables, "SBBF_KEYS", "SBBF_VERSION"}:
+        key = name.removeprefix(start).removeprefix("SBBF_").replace("_", "-").lower()
+        is_fixed = key in _fixed_options(ctx.command)
+        if is_fixed or name.startswith(start) or name.endswith(endings):
+            from difflib import get_close_matches
 
-        near = get_close_matches(name, variables, 1, _NEAR)
-        commands = commands or [f"SBBF_{command}_".replace("-", "_").upper() for command in _levels(ctx)[0].names()]
-        if name.startswith(start) or (near and not name.startswith(tuple(commands))):
-            key = name.removeprefix(start).replace("_", "-").lower()
-            hint = f"give --{key} on the command line" if key in _fixed_options(ctx.command) else "see sbbf help settings"
-            raise UsageError(f"unknown variable {name!r}", hint=f"did you mean {near[0]}?" if near else hint)
+            full = name.replace("SBBF_", start, 1)
+            near = [full] if full in variables else get_close_matches(name, variables, 1, _NEAR)
+            commands = tuple(f"SBBF_{command}_".replace("-", "_").upper() for command in _levels(ctx)[0].names())
+            if is_fixed or name.startswith(start) or (near and not name.startswith(commands)):
+                hint = f"give --{key} on the command line" if is_fixed else "see sbbf help settings"
+                raise UsageError(f"unknown variable {name!r}", hint=f"did you mean {near[0]}?" if near else hint)
 
 
 def _fixed_options(command: click.Command) -> set[str]:

@@ -65,6 +65,11 @@ class TestValues:
             ("SBBF_CHECK_MAXFPP", "0.1", "unknown variable 'SBBF_CHECK_MAXFPP'; did you mean SBBF_CHECK_MAX_FPP?"),
             ("SBBF_CHEK_MAX_FPP", "0.1", "unknown variable 'SBBF_CHEK_MAX_FPP'; did you mean SBBF_CHECK_MAX_FPP?"),
             ("SBBF_CHECK_SPEED", "1", "unknown variable 'SBBF_CHECK_SPEED'; see sbbf help settings"),
+            *(
+                (f"SBBF_{key}", "1", f"did you mean SBBF_CHECK_{key}?")
+                for key in ("MAX_FPP", "ENGINES", "JOBS", "FORMAT", "REQUIRE", "CONFIG")
+            ),
+            ("SBBF_REPORT", "a.json", "unknown variable 'SBBF_REPORT'; give --report on the command line"),
             ("SBBF_CHECK_REPORT", "a.json", "unknown variable 'SBBF_CHECK_REPORT'; give --report on the command line"),
         ],
     )
@@ -78,7 +83,8 @@ class TestValues:
         assert run(["check", "--help"]) == 0
 
     def test_of_other_commands_and_of_this_package_stay(self, path, monkeypatch):
-        for name in ("SBBF_SIZE_MAX_BYTES", "SBBF_KERNEL", "SBBF_KEYS", "SBBF_CONFORMANCE", "SBBF_WITHOUT_EXTENSIONS", "SBBF_VERSION"):
+        others = "SIZE_MAX_BYTES KERNEL KEYS KEYS_FILE CONFORMANCE WITHOUT_EXTENSIONS VERSION MAX_FPP"
+        for name in (f"SBBF_{other}" for other in others.split()):
             monkeypatch.setenv(name, "")
         assert run(["resize", path, "--dry-run", "--fpp", "0.5"]) == 0
         assert run(["verify", path]) == 0
@@ -91,6 +97,10 @@ class TestValues:
             assert run(["remove-filter", str(copy), "--dry-run"]) == 2
             assert f"unknown variable 'SBBF_REMOVE_FILTER_{option}'" in capfd.readouterr().err
             monkeypatch.delenv(f"SBBF_REMOVE_FILTER_{option}")
+        monkeypatch.setenv("SBBF_IN_PLACE", "1")
+        assert run(["remove-filter", str(copy), "--dry-run"]) == 2
+        assert "unknown variable 'SBBF_IN_PLACE'; give --in-place on the command line" in capfd.readouterr().err
+        monkeypatch.delenv("SBBF_IN_PLACE")
         monkeypatch.setenv("SBBF_REMOVE_FILTER_DRY_RUN", "1")
         assert run(["remove-filter", str(copy)]) == 0
         assert copy.read_bytes() == before
