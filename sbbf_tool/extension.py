@@ -32,6 +32,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from sbbf_tool.errors import UsageError
+
 GROUP = "sbbf_tool.extensions"
 INSTEAD = "sbbf.instead"
 
@@ -104,6 +106,18 @@ def load_each(kind: str, name: str) -> Iterator[Any]:
 def table_kinds() -> list[Any]:
     """Return the modules of the kinds of tables."""
     return [import_module(extension.tables) for extension in extensions() if extension.tables is not None]
+
+
+def is_index(name: str) -> bool:
+    """Return whether the form of a name is that of an index."""
+    kind = os.path.splitext(name.rstrip("/"))[1]
+    return kind not in ("", ".parquet") and kind in named("indexes") and not os.path.isfile(name)
+
+
+def ensure_no_index(name: str) -> None:
+    """Raise UsageError if the form of a name is that of an index, where files are needed."""
+    if is_index(name):
+        raise UsageError("it is an index", file=name, hint="query it by run(Probe(...), path), or list files by prune_index(path, ...)")
 
 
 def is_table_name(name: str) -> bool:

@@ -183,7 +183,8 @@ class Files:
     @cached_property
     def index(self) -> Index | None:
         """The index that the only PATH means, which stands for other paths."""
-        from sbbf_tool.running.selection import find_index, is_index
+        from sbbf_tool.extension import is_index
+        from sbbf_tool.running.selection import find_index
 
         if len(self.arguments) > 1 and (name := next(filter(is_index, self.arguments), None)) is not None:
             raise click.UsageError(f"{name} is an index: give it as the only PATH")

@@ -19,6 +19,7 @@ from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.values import VALUE_MARK, collect_values, unmark
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.extension import is_index
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ def read_query(
 
 
 def _ensure_column(name: str) -> None:
-    """Raise click.UsageError if the column, or what is in its place, is a file: the shell has expanded a glob."""
+    """Raise click.UsageError if the column, or what is in its place, is an index, or a file: the shell has expanded a glob."""
+    if is_index(name):
+        raise click.UsageError(f"{name} is an index: give it as the only PATH")
     if name.endswith(_SUFFIXES):
         raise click.UsageError(f"expected a column or a value, not the file {name}: quote the glob, or use -c COLUMN --value VALUE")
 

@@ -112,8 +112,10 @@ class _Loop:
                 stop_if_unread(at_end=False)
 
     def ensure_usable(self) -> None:
-        if self._held:
+        if self._held and not self._files.selection.excluded:
             raise self._held[0].error or UsageError(reason_of(self._held[0]), file=self._held[0].path)
+        for row in self._held or ():
+            self._take(row)
 
     def _take(self, raw_row: Row[Any]) -> None:
         view = self._view
@@ -178,7 +180,7 @@ class _Loop:
     def end(self) -> int:
         """End the outputs of a complete run; return the exit code of the command."""
         view, codes, counts = self._view, self._codes, self._counts
-        for reason in self._columns.unknown() if self._has_columns else ():
+        for reason in self._columns.unknown(self._files.selection.excluded) if self._has_columns else ():
             complain(f"sbbf: no file has the column: {reason}")
             codes.add(UsageError.exit_code)
         for line in self._columns.describe() if self._has_columns else ():

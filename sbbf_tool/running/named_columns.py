@@ -62,9 +62,9 @@ class NamedColumns:
                 reason = column.reason or ""
                 reasons[reason if reason in reasons or len(reasons) < _MOST_REASONS else "other"] += 1
 
-    def unknown(self) -> Iterator[str]:
-        """Yield the error for each column that certainly no file has."""
-        for name in self._names:
+    def unknown(self, excluded: int = 0) -> Iterator[str]:
+        """Yield the error for each column that certainly no file has. The files that an index has excluded have the first one."""
+        for name in self._names[bool(excluded) :]:
             if self._missing[name] and not self._types[name] and not self._uncounted:
                 yield self._missing[name].most_common(1)[0][0]
 

@@ -24,6 +24,7 @@ from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.editing.targets import ensure_one_way
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import UsageError
+from sbbf_tool.extension import is_index
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.partitions import parse_predicate
 from sbbf_tool.reports.rows import FAILED, REFUSED, Row
@@ -31,7 +32,7 @@ from sbbf_tool.running.declared_files import leave_out_old_files
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import NamedColumns
-from sbbf_tool.running.selection import Selection, find_index, is_index
+from sbbf_tool.running.selection import Selection, find_index
 from sbbf_tool.running.table import Change, TableChange, find_table, is_table
 from sbbf_tool.running.work import Runner, Work
 from sbbf_tool.storage.places import find_single_file
@@ -242,7 +243,7 @@ class Rows(Generic[Report]):
                 if row.status in (REFUSED, FAILED) and len(self._errors) < _MOST_ERRORS:
                     self._errors.append(f"{row.path}: {row.reason}")
                 yield row
-        for reason in self._columns.unknown():
+        for reason in self._columns.unknown(selection.excluded):
             raise UsageError(f"no file has the column: {reason}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, MissingError, NoColumnError, SbbfError, UsageError
-from sbbf_tool.extension import load, named
+from sbbf_tool.extension import is_index, load, named
 from sbbf_tool.reports.rows import INLINED, ListedFile
 from sbbf_tool.storage.places import is_url
 
@@ -46,12 +46,6 @@ class Index(Protocol):
 def find_index(name: str) -> Index | None:
     """Open the index that a name means; None for any other name. Raises UnreadableError for a damaged one."""
     return load(named("indexes")[os.path.splitext(name.rstrip("/"))[1]])(name) if is_index(name) else None
-
-
-def is_index(name: str) -> bool:
-    """Return whether the form of a name is that of an index."""
-    kind = os.path.splitext(name.rstrip("/"))[1]
-    return kind not in ("", ".parquet") and kind in named("indexes") and not os.path.isfile(name)
 
 
 class Selection:
@@ -97,6 +91,11 @@ class Selection:
     def is_listed_here(self) -> bool:
         """Whether this process must list the files, and not an executor."""
         return any(known is not None for known in (self.table, self.listing, self.index))
+
+    @property
+    def excluded(self) -> int:
+        """Number of files that the index has left out, all of which have its column."""
+        return 0 if self.index is None else self.index.excluded
 
     def look_for(self, needs: Needs) -> None:
         """List only the files that may hold the values that a verb looks for, as far as an index knows."""

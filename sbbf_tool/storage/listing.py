@@ -14,6 +14,7 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from sbbf_tool.errors import MissingError, UsageError
+from sbbf_tool.extension import ensure_no_index
 from sbbf_tool.storage.sorted_names import sort_names
 from sbbf_tool.storage.system_calls import READ
 
@@ -66,6 +67,7 @@ def entries(name: str) -> Iterator[Entry]:
         is_empty = is_empty and (entry.is_folder or entry.is_unfinished or entry.is_hudi_log)
         yield entry
     if is_empty:
+        ensure_no_index(name)
         raise MissingError("no Parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
 
 

@@ -16,6 +16,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from sbbf_tool.errors import MissingError, UnreadableError
+from sbbf_tool.extension import ensure_no_index
 from sbbf_tool.storage.system_calls import READ, close, read_all, reason_of
 from sbbf_tool.storage.threads import result_of, waiting
 
@@ -105,6 +106,7 @@ class LocalSource(Source):
         if not stat.S_ISREG(self._stat.st_mode):
             self.close()
             if stat.S_ISDIR(self._stat.st_mode):
+                ensure_no_index(self.name)
                 raise UnreadableError("it is a folder", file=self.name, hint="name one of its files")
             raise UnreadableError("not a regular file", file=self.name)
         self.size = self._stat.st_size

@@ -96,7 +96,8 @@ class IndexTarget:
             with suppress(OSError):
                 lock(self._fd, self.folder, "updating")
         except OSError as error:
-            raise RefusedError(f"the index cannot be changed: {error.strerror or error}", file=self.folder) from error
+            what = f"cannot be {'created' if self.is_new else 'changed'}"
+            raise RefusedError(f"the index {what}: {error.strerror or error}", file=self.folder) from error
         self.before = contents.read(self.folder)
         self._ensure_own()
 
@@ -199,6 +200,7 @@ def index_files(
     _wait_for_other_times(new)
     counts, reasons = Counter[str](new=0), dict[str, None]()  # an empty one would keep truth values as they are
     errors: list[str] = []
+    is_complete = True
     if mapped:
         counts["doubtful"] += len(mapped)
         reasons["the table finds the columns of the file by a mapping of its own"] = None
@@ -221,12 +223,16 @@ def index_files(
                     collected.add(of_path[row.path], report)
             else:
                 counts["failed"] += 1
+                # A folder that cannot be listed, or read, stands in the listing instead of its files.
+                is_complete = is_complete and fingerprints.get(row.path) is not None and not os.path.isdir(row.path)
                 errors.append(f"{row.path}: {row.reason}")
                 del errors[_MOST_LINES:]
         if target.is_new and useless is not None and not counts["useful"]:
             if useless.status != OK:
                 raise useless.to_error()
             raise UsageError(f"no file has the column: {reason_of(useless)}")
+        if is_known and not is_complete:
+            segments, gone = list(before.segments), 0
         if not dry_run:
             if collected.units:
                 segments.append(_write_segment(target.folder, collected.classes(), collected.files, collected.false_files))
@@ -264,6 +270,7 @@ def _mark_dead(target: IndexTarget, listed: set[bytes]) -> tuple[list[SegmentEnt
     for entry in target.before.segments:
         dead, gone_before = bytearray(entry.units), len(gone)
         with entry.open(target.folder) as segment:
+            segment.ensure_whole()
             for unit, fingerprint in segment.read_units("fingerprint"):
                 if fingerprint in listed:
                     known.add(fingerprint)

@@ -92,7 +92,7 @@ def command(
 
 def _show(page: Page, report: IndexReport) -> None:
     index, would = redact(report.index), "would be " if report.dry_run else ""
-    done = f"{format_count(report.new_files, 'file')} of {report.files:,} {would}indexed by {report.column}"
+    done = f"{format_count(report.files - report.failed_files, 'file')} {would}indexed by {report.column}; {report.new_files:,} new"
     gone = f", {report.vanished_files:,} changed or vanished" if report.vanished_files else ""
     read = f"{page.bytes(report.filter_bytes)} of filters and {page.bytes(report.data_bytes)} of data {would}read"
     page.say(f"{index}: {done}{gone}; {read}")

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from sbbf_tool.errors import MissingError, UnreadableError
-from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass
+from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass, damaged
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
@@ -22,7 +22,6 @@ CURRENT = "current.json"
 FORMAT, VERSION = "sbbf-index", 1
 _NAME = re.compile("_segment-[0-9a-f]{16}")
 _MOST_BYTES = 256 << 20
-_HINT = "build the index again"
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class IndexReport(Tabular):
     dry_run: bool
 
     def _summary(self) -> str:
-        return f"{self.index}: {self.new_files} of {format_count(self.files, 'file')}"
+        return f"{self.index}: {format_count(self.files, 'file')}, {self.new_files:,} new"
 
 
 def parse(data: bytes, name: str) -> Contents:
@@ -154,7 +153,7 @@ def parse(data: bytes, name: str) -> Contents:
             raise ValueError("a value has the type of another one")
         return Contents(**{**index, "lake": tuple(index["lake"]), "segments": segments})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
-        raise UnreadableError(f"the index is damaged: {type(error).__name__}: {error}", file=name, hint=_HINT) from None
+        raise damaged(f"{type(error).__name__}: {error}", name) from None
 
 
 def build(contents: Contents) -> bytes:
@@ -173,7 +172,7 @@ def read(folder: str) -> Contents:
     try:
         return parse(places.open_folders(folder).read(name, _MOST_BYTES), name)
     except FileNotFoundError:
-        raise MissingError("there is no index", file=folder) from None
+        raise MissingError("there is no index", file=folder, hint="build it with sbbf index") from None
     except OSError as error:
         raise UnreadableError(f"the index cannot be read: {error.strerror or error}", file=name) from None
 

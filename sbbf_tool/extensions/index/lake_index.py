@@ -17,9 +17,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import block_index
-from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.index import contents
-from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, find_units, parts_of
+from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, damaged, find_units, parts_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
 from sbbf_tool.parquet.notation import ABSENT
@@ -185,7 +185,7 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
         try:
             question = reuse.question_of(group.column, values, is_strict=False)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UnreadableError(f"the index states a type that no column has: {group.column.type_name}", file=segment.path) from error
+            raise damaged(f"no column has the type of a class: {error}", segment.path) from None
         # What the column cannot be compared with, null and BOOLEAN are no matter of filters.
         if all(literal.verdict in (None, ABSENT) for literal in question.row.special.values()):
             hits[group.first : group.first + group.units] = bytes(group.units)

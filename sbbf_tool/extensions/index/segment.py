@@ -9,6 +9,7 @@ last those without filter, which may hold any value. `docs/reference/index-forma
 
 from __future__ import annotations
 
+import os
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from itertools import chain
 from typing import IO, Any, NamedTuple
 
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
-from sbbf_tool.errors import UnreadableError
+from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC, build_tail
@@ -48,7 +49,6 @@ WHOLE_FILE, NO_CLASS = -1, -1
 FINGERPRINT_BYTES = 16
 _UNITS_PER_ROW_GROUP = 4096
 _MOST_HEADER = 64
-_HINT = "build the index again"
 _LONGEST_CHECKSUM = -(2**31)
 """The checksum whose varint has the most bytes, and these bytes, which occur in no other field of a page header."""
 _ITS_BYTES = b"\xff\xff\xff\xff\x0f"
@@ -88,6 +88,12 @@ _KINDS = {
 _TYPES = {_TEXT: Type.BYTE_ARRAY, _BYTES: Type.BYTE_ARRAY, _I32: Type.INT32, _I64: Type.INT64, _FIXED: Type.FIXED_LEN_BYTE_ARRAY}
 
 
+def damaged(message: str, file: str, place: str | None = None) -> UnreadableError:
+    """Return the error of a damaged file of an index."""
+    hint = f"remove the folder {os.path.dirname(file)}, then build it again with sbbf index"
+    return UnreadableError(f"the index is damaged: {message}", file=file, place=place, hint=hint)
+
+
 @dataclass(frozen=True)
 class UnitClass:
     """Units of one segment with the same type and number of blocks, and where their blocks are."""
@@ -103,13 +109,10 @@ class UnitClass:
 
     @cached_property
     def column(self) -> Column:
-        """The column as questions need it. Raises UnreadableError."""
-        try:
-            logical, reading = self.type["logical"], Reading(**self.type["reading"])
-            kind, length = str(self.type["physical"]), int(self.type["length"])
-            return Column(0, ("",), ("",), kind, length, None if logical is None else Logical(**logical), 1, 0, reading=reading)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnreadableError(f"the index does not state the type of a class: {error}", hint=_HINT) from None
+        """The column as questions need it. Raises KeyError, TypeError and ValueError for a type that no column has."""
+        logical, reading = self.type["logical"], Reading(**self.type["reading"])
+        kind, length = str(self.type["physical"]), int(self.type["length"])
+        return Column(0, ("",), ("",), kind, length, None if logical is None else Logical(**logical), 1, 0, reading=reading)
 
 
 def describe_type(column: Column) -> dict[str, Any]:
@@ -282,26 +285,30 @@ class OpenSegment:
 
     @cached_property
     def _blocks(self) -> Source:
-        return self._checked(self._open.enter_context(places.open_source(self.path + BLOCKS)), self._lengths[1])
+        return self._open_whole(self.path + BLOCKS, self._lengths[1])
 
     @cached_property
     def _units(self) -> ParquetFile:
-        file = self._open.enter_context(ParquetFile.open(self.path + UNITS))
-        self._checked(file.source, self._lengths[0])
+        file = ParquetFile.of(self._open_whole(self.path + UNITS, self._lengths[0]))
         if [column.name for column in file.footer.columns] != list(_KINDS):
-            raise UnreadableError("the columns are not those of an index", file=file.name, hint=_HINT)
+            raise damaged("the columns are not those of an index", file.name)
         return file
 
-    def _checked(self, source: Source, length: int) -> Source:
+    def _open_whole(self, name: str, length: int) -> Source:
+        try:
+            source = self._open.enter_context(places.open_source(name))
+        except MissingError as error:
+            raise damaged(error.message, name) from None
         if source.size != length:
-            raise UnreadableError(f"the file has {source.size:,} bytes, and not {length:,}", file=source.name, hint=_HINT)
+            raise damaged(f"the file has {source.size:,} bytes, and not {length:,}", source.name)
         return source
 
     def ensure_whole(self) -> None:
         """Raise UnreadableError if the files are not of the lengths that the index states, before memory is taken for their units."""
         self._units  # noqa: B018
-        if any(sum(self._place(group, group.blocks - 1)) > self._blocks.size for group in self.classes):
-            raise UnreadableError("a class is outside the file", file=self.path + BLOCKS, hint=_HINT)
+        size = self._blocks.size
+        if any(sum(self._place(group, group.blocks - 1)) > size for group in self.classes):
+            raise damaged("a class is outside the file", self.path + BLOCKS)
 
     def run(self, group: UnitClass, block: int) -> memoryview:
         """Read one block of all units of a class. Raises UnreadableError, if the bytes are not those that were written."""
@@ -320,7 +327,7 @@ class OpenSegment:
         body = data[len(data) - body_bytes :]
         # The header has the checksum.
         if data[: len(data) - body_bytes] != build_page_header(body_bytes, values, zlib.crc32(body)):
-            raise UnreadableError("the bytes are not those that were written", file=source.name, place=f"byte {offset:,}", hint=_HINT)
+            raise damaged("the bytes are not those that were written", source.name, place=f"byte {offset:,}")
         return body
 
     def read_units(self, *names: str, only: Callable[[range], bool] = lambda rows: True) -> Iterator[tuple[Any, ...]]:
@@ -334,7 +341,7 @@ class OpenSegment:
                 wanted.append((number, start, count))
             start += count
         if start != self.units:
-            raise UnreadableError(f"the file has {start:,} units, and not {self.units:,}", file=file.name, hint=_HINT)
+            raise damaged(f"the file has {start:,} units, and not {self.units:,}", file.name)
         spans = {(number, index): file.footer.chunk_meta(number, index).page_range for number, _, _ in wanted for index in indexes}
         file.source.prefetch((begin, end - begin) for begin, end in spans.values())
         for number, first, count in wanted:
@@ -349,7 +356,7 @@ class OpenSegment:
         except ValueError:
             values = []
         if len(values) != count:
-            raise UnreadableError("the page has other values than its row group", file=source.name, place=f"byte {start:,}", hint=_HINT)
+            raise damaged("the page has other values than its row group", source.name, place=f"byte {start:,}")
         return values
 
 

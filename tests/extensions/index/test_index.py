@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, write_file, write_lake
-from sbbf_tool import Edit, Probe, RemoveFilter, Verify, run
+from sbbf_tool import Edit, Probe, RemoveFilter, Verify, probe, prune, run
 from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.errors import ChangedError, RefusedError, UsageError
@@ -138,7 +138,9 @@ def test_the_command(tmp_path, index, capsys):
     assert "would be" in capsys.readouterr().out
     assert not index.exists()
     build(lake, index)
-    assert "10 files of 10 indexed by v" in capsys.readouterr().out
+    assert "10 files indexed by v; 10 new" in capsys.readouterr().out
+    assert sbbf(["index", str(index)]) == 0
+    assert "10 files indexed by v; 0 new" in capsys.readouterr().out
     assert sbbf(["probe", str(index), "v", "123"]) == 0
     assert capsys.readouterr().out == (
         f"{lake}/1.parquet: 123: row group 0\n"
@@ -168,7 +170,9 @@ def test_the_command(tmp_path, index, capsys):
         (["{lake}", "-c", "w", "-o", "{lake}/../new.sbbfx"], 2, "no file has the column"),
         (["{lake}/none.parquet", "-c", "v", "-o", "{lake}/../new.sbbfx"], 3, "none.parquet"),
         (["{index}", "-c", "v"], 2, "an index keeps its column"),
-        (["{lake}/none.sbbfx"], 3, "there is no index"),
+        (["{lake}/none.sbbfx"], 3, "there is no index; build it with sbbf index"),
+        (["{lake}", "-c", "v", "-o", "/proc/x.sbbfx"], 4, "the index cannot be created: No such file"),
+        (["{lake}", "{index}", "-c", "v", "-o", "{lake}/../new.sbbfx"], 2, "is an index: give it as the only PATH"),
     ],
 )
 def test_what_is_refused(arguments, code, message, tmp_path, index, capsys):
@@ -272,6 +276,53 @@ def test_a_quick_query_lists_no_files(tmp_path, index, capsys):
     assert capsys.readouterr().out.endswith("the index excludes 7 other files\n")
 
 
+@each("name, code", [("n", 1), ("V", 0)])  # a reader may take V for v
+@each("options", [(), ("--confirm",), ("--format", "names"), ("--value", "-4"), ("--quick",)])
+def test_excluded_files_have_the_column(name, code, options, tmp_path, index, capsys):
+    lake = write_lake(tmp_path / "lake", "int64", 3)
+    pq.write_table(pa.table({name: [-3]}), lake / "old.parquet")
+    build(lake, index)
+    for path in (lake, index):
+        more = options if path is index else ("--confirm",)  # the files have no filters
+        assert sbbf(["probe", str(path), "-c", "v", "--value", "-5", *more]) == code
+        assert "there is no column" not in capsys.readouterr().err
+    (row,) = run(Probe("v", [-5]), index)
+    assert Path(row.path).name == "old.parquet"
+    for old in lake.glob("0*.parquet"):
+        old.unlink()
+    assert sbbf(["probe", str(index), "v", "--", "-5"]) == 2
+    assert "there is no column" in capsys.readouterr().err
+
+
+def test_files_stay_in_the_index_when_a_folder_cannot_be_listed(tmp_path, index, monkeypatch, capsys):
+    for number in range(3):
+        write_lake(tmp_path / "lake" / f"day={number}", "int64", 2, seed=number)
+    lake = tmp_path / "lake"
+    build(lake, index)
+    before = (index / "current.json").read_bytes()
+    lake.rename(tmp_path / "away")
+    assert sbbf(["index", str(index), "--compact"]) == 3
+    (tmp_path / "away").rename(lake)
+    assert (index / "current.json").read_bytes() == before
+
+    def scandir(path: str) -> Any:
+        if str(path).endswith("day=1"):
+            raise PermissionError(13, "Permission denied", path)
+        return os_scandir(path)
+
+    os_scandir = os.scandir
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", scandir)
+        assert sbbf(["index", str(index)]) == 3
+    assert (index / "current.json").read_bytes() == before
+    assert "day=1" in capsys.readouterr().err
+    # The listing is complete, although a file of it cannot be read.
+    (lake / "day=0" / "broken.parquet").write_bytes(b"PAR1")
+    (lake / "day=1" / "000.parquet").unlink()
+    report = update_index(index)
+    assert (report.failed_files, report.vanished_files) == (1, 1)
+
+
 def test_an_index_is_only_read(tmp_path, index, capsys):
     lake = write_lake(tmp_path / "lake", "int64", 2)
     build(lake, index)
@@ -288,6 +339,15 @@ def test_an_index_is_only_read(tmp_path, index, capsys):
         assert "give it as the only PATH" in capsys.readouterr().err
         with pytest.raises(UsageError, match="the only path of a run"):
             list(run(Probe("v", [1]), paths))
+        with pytest.raises(UsageError, match="it is an index"):
+            build_index(paths, "v", tmp_path / "new.sbbfx")
+    assert sbbf(["probe", str(lake), str(index), "v", "1"]) == 2
+    assert "is an index: give it as the only PATH" in capsys.readouterr().err
+    for function in (prune, probe):
+        with pytest.raises(UsageError, match="it is an index") as error:
+            function(index, "v", [1])
+        assert "run(Probe(...), path)" in str(error.value)
+        assert "prune_index" in str(error.value)
     assert sbbf(["probe", str(index), "v", "1", "--as-files"]) == 2
     assert {path: path.read_bytes() for path in lake.iterdir()} == before
 
@@ -350,6 +410,14 @@ def test_a_damaged_index_is_an_error_and_no_answer(tmp_path, index, capsys):
         assert code in (0, 1) or (code, err.count("\n")) == (3, 1), err
         return code, sorted(out.splitlines())
 
+    def update_damaged() -> None:
+        for options in ([], ["--compact"], ["--dry-run"]):
+            assert sbbf(["index", str(index), *options]) == 3
+            out, err = capsys.readouterr()
+            assert (out, err.count("\n")) == ("", 1)
+            assert "the index is damaged: " in err
+            assert f"; remove the folder {index}, then build it again" in err
+
     right = answer()
     for path in files:
         data = path.read_bytes()
@@ -361,8 +429,11 @@ def test_a_damaged_index_is_an_error_and_no_answer(tmp_path, index, capsys):
             assert answer() in (right, (3, []))
         path.write_bytes(data[: len(data) // 2])
         assert answer() == (3, [])
+        update_damaged()
         path.unlink()
         assert answer() == (3, [])
+        if path.suffix == ".parquet":
+            update_damaged()
         path.write_bytes(data)
     assert answer() == right
 
