@@ -6,7 +6,7 @@ A filter is verified in the written file, against the same values from which it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
+from sbbf_tool.query_engines.use import harm_in
 from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.storage.spool import Spool
 
@@ -137,8 +138,8 @@ def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
     return file.footer.chunk_meta(*key).bytes
 
 
-def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
-    """Raise RefusedError if a column chunk must not get a filter, and UnreadableError if its type is not that of its column."""
+def ensure_buildable(file: ParquetFile, row_group: int, column: Column, engines: Iterable[str] = ()) -> None:
+    """Raise RefusedError if a chunk must get no filter, or it harms one of `engines`, UnreadableError if its type is not its column's."""
     from sbbf_tool.parquet import equals
 
     if column.physical == "BOOLEAN":
@@ -156,6 +157,9 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column) -> None:
             place=f"column {column.name}",
             hint="leave the column out",
         )
+    if engines and (harm := harm_in(file.footer, column, engines)) is not None:
+        hint = "leave the column out, or name only engines that use such filters well"
+        raise RefusedError(harm, file=file.name, place=f"column {column.name}", hint=hint)
     here = place_of(file, (row_group, column.index))
     if file.encryption_of(row_group, column):
         hint = f"a plaintext filter would leak its values; give the key of column {column.name} to build an encrypted filter"

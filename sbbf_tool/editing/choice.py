@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -42,17 +42,19 @@ def ensure_rebuild(rebuild: str | None) -> None:
         raise UsageError(f"rebuild must be {' or '.join(get_args(Rebuild))}, not {rebuild!r}")
 
 
-def choose_chunks(file: ParquetFile, spec: FilterSpec, rebuild: Rebuild | None = None, *, strict: bool = True) -> Choice:
+def choose_chunks(
+    file: ParquetFile, spec: FilterSpec, rebuild: Rebuild | None = None, *, strict: bool = True, engines: Iterable[str] = ()
+) -> Choice:
     """Choose the column chunks that get a filter; existing filters that stay are judged by their bits.
 
-    `strict` is as in `ParquetFile.find_columns`. Raises RefusedError, UnreadableError and UsageError.
+    `strict` is as in `ParquetFile.find_columns`; `engines` read the file. Raises RefusedError, UnreadableError and UsageError.
     """
     check_changeable(file)
     limited = spec.max_bytes if isinstance(spec.max_bytes, Mapping) else ()
     choose_columns(file, (*spec.columns, *limited), strict=strict)
     sizes, named_columns, *_, without_values = request_filters(file, [spec])
     for row_group, column in sizes:
-        ensure_buildable(file, row_group, file.footer.columns[column])
+        ensure_buildable(file, row_group, file.footer.columns[column], engines)
     existing = {key: size for key, size in sizes.items() if file.footer.filter_place(*key) is not None}
     if rebuild == "all" or not existing:
         return Choice(sizes, {}, named_columns, without_values)

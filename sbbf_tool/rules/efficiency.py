@@ -225,8 +225,9 @@ RULES = (
         reads=Reads.FOOTER,
         message="A query engine that may read the file loses rows or fails where this column has a filter.",
         why="The filter is correct, but the engine queries it for other bytes, as DuckDB 2.0 does for FLOAT16. The rule applies to the "
-        "engines that `engines` names or, without it, where filters on this type harm as many engines as they help.",
+        "engines that `engines` names, as an error, or, without it, where filters on this type harm as many engines as they help.",
         look=_harmful,
+        error_with="engines",
         fix=fixes.remove,
     ),
     _info(

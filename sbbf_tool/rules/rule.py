@@ -13,7 +13,7 @@ from enum import IntEnum
 from sbbf_tool.errors import UsageError
 from sbbf_tool.hints import Fix, suggest
 from sbbf_tool.query_engines.use import as_engines
-from sbbf_tool.reports.findings import SEVERITIES, Evidence, Finding
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts
 from sbbf_tool.rules.filter_spec import FilterSpec
@@ -100,8 +100,13 @@ class Rule(AnyRule):
     fix: MakeFix | None = None
     limit: str | None = None
     """The field of `Limits` that must be set for the rule to run."""
+    error_with: str | None = None
+    """The field of `Limits` that makes the finding an error if it is set."""
     repairs: tuple[FilterFix | None, FilterFix] | None = None
     """What `repair` does to such a filter, by the footer alone (None leaves it), and if it may build filters; None if it does nothing."""
+
+    def severity_in(self, limits: Limits) -> str:
+        return ERROR if self.error_with is not None and getattr(limits, self.error_with) else self.severity
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
         """Return the rule's finding for a column; None without evidence."""
@@ -110,7 +115,7 @@ class Rule(AnyRule):
             return None
         return Finding(
             rule=self.name,
-            severity=self.severity,
+            severity=self.severity_in(limits),
             file=column.file,
             column=column.name,
             message=self.message,

@@ -138,7 +138,7 @@ class AddFilter(ChangingVerb[AddReport]):
     report = AddReport
     spec: FilterSpec = opt("Columns, rate and sizes", convert=_as_spec)
     rebuild: Rebuild | None = opt("Rebuild existing filters: those that could be better, or all", default=None)
-    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=as_engines)
+    engine_names: Iterable[str] = opt("The query engines that read the files; no filter may harm one", default=(), convert=as_engines)
 
     def ensure_valid(self) -> None:
         ensure_rebuild(self.rebuild)
@@ -150,11 +150,11 @@ class AddFilter(ChangingVerb[AddReport]):
         return self.spec.columns
 
     def request(self, path: FileName) -> tuple[object, ...]:
-        return self.spec, self.rebuild
+        return self.spec, self.rebuild, self.engine_names
 
     def on(self, change: OpenEdit) -> AddReport:
         file = change.file
-        choice = choose_chunks(file, self.spec, self.rebuild, strict=file.run.strict)
+        choice = choose_chunks(file, self.spec, self.rebuild, strict=file.run.strict, engines=self.engine_names)
         chunks = choice.sizes
         if change.edit.dry_run:
             change.ensure_buildable(chunks)

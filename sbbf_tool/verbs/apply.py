@@ -205,7 +205,7 @@ class Apply(ChangingVerb[ApplyReport]):
     report = ApplyReport
     declarations: Iterable[FilterSpec] = opt("The declared filters", convert=_as_specs)
     remove_undeclared: bool = opt("Also remove the filters that are not declared", default=False)
-    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=as_engines)
+    engine_names: Iterable[str] = opt("The query engines that read the files; no filter may harm one", default=(), convert=as_engines)
 
     def needs(self) -> Needs:
         return Needs(data=True, data_in_dry_run=False, threads=True)
@@ -220,7 +220,7 @@ class Apply(ChangingVerb[ApplyReport]):
         return Apply(of_table, self.remove_undeclared, self.engine_names)
 
     def request(self, path: FileName) -> tuple[object, ...]:
-        return tuple(declaration for declaration in self.declarations if declaration.matches(path)), self.remove_undeclared
+        return tuple(each for each in self.declarations if each.matches(path)), self.remove_undeclared, self.engine_names
 
     def before(self, path: FileName, edit: Edit) -> None:
         if reason := self.skips(path):
@@ -236,7 +236,7 @@ class Apply(ChangingVerb[ApplyReport]):
             raise UsageError("no declared column is in the file, so that all its filters would be removed", file=file.name)
         check_changeable(file)
         for row_group, column in requests.sizes:
-            ensure_buildable(file, row_group, file.footer.columns[column])
+            ensure_buildable(file, row_group, file.footer.columns[column], self.engine_names)
         judgments = judge_filters(file, requests.sizes)
         needless = {key for key in requests.sizes if _is_unattainable(file, key, requests, judgments[key], edit)}
         undeclared = _filters_of(file) - requests.sizes.keys()

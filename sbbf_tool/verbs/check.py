@@ -166,7 +166,7 @@ def _find_columns(path: FileName, names: list[str], missing: dict[str, UsageErro
 
 def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:
     """Return the report of a file that cannot be opened: no rule was run on it."""
-    outcomes = (RuleOutcome(rule.name, rule.severity, NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
+    outcomes = (RuleOutcome(rule.name, rule.severity_in(policy.limits), NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
     return CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unreadable=(error.message,))
 
 
@@ -201,7 +201,7 @@ def _list_outcomes(
 
     def outcome(rule: Rule) -> tuple[str, str | None]:
         if rule.name in found:
-            return FAILED if policy.fails(rule.severity) else NOTED, None
+            return FAILED if policy.fails(rule.severity_in(policy.limits)) else NOTED, None
         if rule.limit == "required" and not requires:
             return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}"
         if not filters and rule.limit not in ("required", "judged"):
@@ -218,4 +218,4 @@ def _list_outcomes(
         return PASSED, "; ".join(filter(None, reasons)) or None
 
     for rule, reason in zip(RULES, excluded, strict=True):
-        yield RuleOutcome(rule.name, rule.severity, *(outcome(rule) if reason is None else (NOT_RUN, reason)))
+        yield RuleOutcome(rule.name, rule.severity_in(policy.limits), *(outcome(rule) if reason is None else (NOT_RUN, reason)))

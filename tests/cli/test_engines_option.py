@@ -60,6 +60,22 @@ def test_a_dry_run_says_what_only_the_values_show(capfd):
         assert (note in output_of(capfd, "add-filter", "a.parquet", "-c", "id", "--dry-run", *words)) == is_limited
 
 
+def test_a_filter_that_harms_a_named_engine_is_refused(capfd):
+    before = Path("a.parquet").read_bytes()
+    Path("sbbf.toml").write_text('engines = ["duckdb"]\n[[filters]]\npaths = "**"\ncolumns = ["half"]\n')
+    reason = "a.parquet: column half: DuckDB loses rows"
+    for words in (["add-filter", "-c", "half", "--dry-run"], ["add-filter", "-c", "half", "--in-place"], ["apply", "--in-place"]):
+        text = output_of(capfd, words[0], "a.parquet", *words[1:])
+        assert text.startswith("4\n")
+        assert f"{reason}: " in text
+        assert "; leave the column out, or name only engines" in text
+    assert "half" not in output_of(capfd, "add-filter", "a.parquet", "--advise", "--dry-run")
+    assert Path("a.parquet").read_bytes() == before
+    assert output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--in-place", "--engines", "all").startswith("0\n")
+    assert "a.parquet: error: harmful-to-engine" in (text := output_of(capfd, "check", "a.parquet", "--ignore", "policy"))
+    assert text.startswith("1\n")
+
+
 def test_a_quiet_change_still_warns_of_lost_rows(capfd):
     text = "column half: DuckDB loses rows"
     assert text in output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet")
