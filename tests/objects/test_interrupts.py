@@ -20,7 +20,9 @@ from support.buckets import forget_clients
 pytestmark = [pytest.mark.heavy, pytest.mark.environment(minutes=1)]
 
 OBJECTS = HANGING = 32
-SECONDS = 2.0
+SECONDS = 1.8
+BUSY = 10
+"""A machine that is busy with other work gets so many starts of Python more, each of 20 ms where it is not."""
 # SIGINT is handled also where this test runs in a shell's background, whose processes ignore it.
 PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from sbbf_tool.__main__ import main; main()"
 
@@ -48,6 +50,9 @@ def test_a_run_ends_while_its_requests_hang(request, service, method, number, ex
         try:
             assert are_hung.wait(120)
             begin = time.monotonic()
+            subprocess.run([sys.executable, "-S", "-c", ""], check=True)
+            limit = SECONDS + BUSY * (time.monotonic() - begin)
+            begin = time.monotonic()
             os.killpg(process.pid, number)
             error = process.communicate(timeout=100)[1]
             seconds = time.monotonic() - begin
@@ -57,7 +62,7 @@ def test_a_run_ends_while_its_requests_hang(request, service, method, number, ex
     bucket.proxy.fault = None
     assert process.returncode == exit_code, error
     assert "Traceback" not in error
-    assert seconds < SECONDS
+    assert seconds < limit
     assert all(bucket.get(f"lake/{n:02}.parquet").startswith(small()) for n in range(OBJECTS))
 
 
