@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.filter import block_index
@@ -105,9 +105,17 @@ class LakeIndex:
 
     def _find_known(self, needs: Needs) -> Iterator[ListedFile]:
         """Yield the indexed files that may hold one of the values, without a listing; one file if there is none."""
-        paths = list(self.find_paths(needs.values)) or [path for path, _ in zip(self.find_paths([None]), "1", strict=False)]
+        paths = list(self.find_paths(needs.values)) or list(islice(self._live_paths(), 1))
         self.excluded = sum(entry.files for entry in self.contents.segments) - len(paths)
         yield from map(ListedFile, paths)
+
+    def _live_paths(self) -> Iterator[str]:
+        """Yield the path of the first unit of each segment that is not dead."""
+        for entry in self.contents.segments:
+            first = (entry.dead_units or b"\0").find(b"\0")
+            with entry.open(self.folder) as segment:
+                units = segment.read_units("path", only=lambda rows, first=first: first in rows)  # type: ignore[misc]
+                yield from (path for unit, path in units if unit == first)
 
     def find_excluded(self, values: Sequence[object]) -> set[bytes]:
         """Return the fingerprints of the files that hold none of the values. Raises UnreadableError for a damaged index."""
