@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--dialect", cls=PureSetting, metavar="NAME", help="Query filters of this draft of the format too. Without it, they give no answer."
 )
 @click.option("--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries.")
-@click.option("--confirm", is_flag=True, help="Read the column where values may be. The answers, present or absent, are certain.")
+@click.option("--confirm", is_flag=True, help="Read the column where values may be. Answers are certain, but for false negatives.")
 @click.option(
     "--rows", is_flag=True, help="List the rows that have a value. Each is a file, a row group, a row number, a value and a column."
 )
@@ -75,9 +75,9 @@ def command(
     value; for more than 1,000 values in one file, the values that it may hold. The format names prints only the names of such files, names0
     ends them with NUL bytes. With --verbose, bytes, files and requests are counted.
 
-    With --confirm, the answers are certain, or say why reading does not show them. Rows that a table has deleted are absent then, unless
-    --all-versions is given. In STRING and other BYTE_ARRAY columns, the value `null` is text; in other columns it means null, as --null
-    does.
+    With --confirm, the answers are certain, or say why reading does not show them, if no filter has false negatives: sbbf verify finds
+    these. Rows that a table has deleted are absent then, unless --all-versions is given. In STRING and other BYTE_ARRAY columns, the value
+    `null` is text; in other columns it means null, as --null does.
     """
     from sbbf_tool.verbs.probe import Probe
 
@@ -162,7 +162,7 @@ class _ProbeView(AnswerView["ProbeReport"]):
             answers.append(f"{count('inconclusive')} may hold any of them, because filters gave no answer")
         if answers and counts["absent"]:
             answers.append(f"{count('absent')} cannot hold any of them")
-        elif not answers:
+        elif not answers and counts["files"]:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
             answers.append("none of them is in the files" if is_certain else "all of them are excluded")
         outcomes = self.outcomes
@@ -170,14 +170,14 @@ class _ProbeView(AnswerView["ProbeReport"]):
             (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
             (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
             (sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED), "file", "left out, which may hold any of them"),
-            (outcomes[FAILED] + outcomes[REFUSED], "more file", "could not be queried"),
+            (outcomes[FAILED] + outcomes[REFUSED], "more file" if counts["files"] else "file", "could not be queried"),
         ):
             if number:
                 answers.append(f"{format_count(number, noun)} {what}")
         if self.files.index is not None:
             answers.append(f"the index excludes {format_count(self.files.index.excluded, 'other file')}")
         values = format_count(self._values, "value")
-        page.say(f"Queried {values} in {count('files')}: {'; '.join(answers)}{self.say_what_lacks()}")
+        page.say(f"Queried {values} in {count('files')}: {'; '.join(answers) or 'there is none'}{self.say_what_lacks()}")
         page.say_all(self._describe_versions())
 
     def notes(self) -> Iterator[str]:

@@ -71,10 +71,10 @@ class Probe(ReadingVerb[ProbeReport]):
     """Find the row groups that may hold each value of `column`, by min, max, null counts, filters and dictionaries.
 
     `values` is an iterable of values or one value: a string, or a Python object (`parse_object`); None queries null, and so does the string
-    `null` unless the column holds text or bytes of variable length. Only an absence is certain; with `confirm`, a presence too, and what
-    reading does not show is `cannot say`; rows that a table has deleted are not present. With `also`, a text such as
-    `device = 'x' AND city IS NULL` or values by column, only rows count that satisfy this condition too. With None as `column`, each column
-    is queried for the values that its type can hold. Filters of a draft of the format answer only if `dialect` is
+    `null` unless the column holds text or bytes of variable length. Only an absence is certain, if filters have no false negatives; with
+    `confirm`, a presence too, and what reading does not show is `cannot say`; rows that a table has deleted are not present. With `also`, a
+    text such as `device = 'x' AND city IS NULL` or values by column, only rows count that satisfy this condition too. With None as
+    `column`, each column is queried for the values that its type can hold. Filters of a draft of the format answer only if `dialect` is
     their dialect (see `bloom.dialects`) and some values of the column, which are read for this purpose, confirm it; filters of the released
     format are always queried as such. A column that the file lacks is an error; unless `strict`, as for one of many files, its values are
     `absent`, or as `file.missing_column` determines. A filter whose bytes contradict the format answers `cannot say`; `unreadable` lists

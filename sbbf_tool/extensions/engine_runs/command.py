@@ -98,8 +98,8 @@ def _show_report(page: Page, report: EngineRunsReport) -> None:
     size = f"{format_count(report.files, 'file')}, {format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
     page.say(f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}")
     excluded = format_count(report.excluded_by_filters, "row group")
-    alone = "it alone excludes" if report.filters == 1 else "they alone exclude"
-    page.say(f"{format_count(report.filters, 'filter')}; {alone} {excluded}, which neither min and max nor a dictionary excludes")
+    exclude = f"{format_count(report.filters, 'filter')}; {'it excludes' if report.filters == 1 else 'they exclude'}"
+    page.say(f"{exclude} {excluded} more than min, max and dictionaries, which not every engine queries")
     if report.note is not None:
         page.say(f"note: {report.note}")
     rows = [
