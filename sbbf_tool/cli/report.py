@@ -112,7 +112,7 @@ class _Loop:
                 stop_if_unread(at_end=False)
 
     def ensure_usable(self) -> None:
-        if self._held and not self._files.selection.excluded:
+        if self._held and not (self._files.index is not None and self._files.index.excluded):
             raise self._held[0].error or UsageError(reason_of(self._held[0]), file=self._held[0].path)
         for row in self._held or ():
             self._take(row)
@@ -179,8 +179,8 @@ class _Loop:
 
     def end(self) -> int:
         """End the outputs of a complete run; return the exit code of the command."""
-        view, codes, counts = self._view, self._codes, self._counts
-        for reason in self._columns.unknown(self._files.selection.excluded) if self._has_columns else ():
+        view, codes, counts, index = self._view, self._codes, self._counts, self._files.index  # apply has no selection of its own
+        for reason in self._columns.unknown(0 if index is None else index.excluded) if self._has_columns else ():
             complain(f"sbbf: no file has the column: {reason}")
             codes.add(UsageError.exit_code)
         for line in self._columns.describe() if self._has_columns else ():
