@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-README_BLOCK = re.compile(r"^Set up and run the main job.*?^```sh\n(?P<command>.*?)^```$", re.MULTILINE | re.DOTALL)
+README_BLOCK = re.compile(r"^Python 3.11 or newer, .*?^```sh\n(?P<command>.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"Two commands, run in a checkout.*?^```sh\n(?P<commands>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -22,7 +22,7 @@ def test_from_nothing_to_an_audited_lake(tmp_path):
     install, audit = block["commands"].splitlines()
     first = README_BLOCK.search((REPOSITORY / "README.md").read_text())
     assert first is not None
-    assert first["command"].startswith(f"{install} && ")
+    assert first["command"].startswith(f"{install} &&\n")
     main_job = first["command"].replace("/tmp/", f"{tmp_path}/")
     unwanted = shutil.ignore_patterns(".*", "build", "*.egg-info", "*.so", "__pycache__", "tests")
     checkout = shutil.copytree(REPOSITORY, tmp_path / "checkout", ignore=unwanted)
