@@ -47,7 +47,7 @@ BUDGETS = {
     "verbs": 3_491,
     "running": 2_000,
     "spark": 1_825,
-    "cli": 5_875,
+    "cli": 5_877,
     "avro": 380,
     "paimon": 4_888,
     "tables": 4_450,

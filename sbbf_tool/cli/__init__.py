@@ -60,6 +60,10 @@ class _Terminated(SystemExit):
     """
 
 
+def _be_verbose(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    terminal().verbose |= value
+
+
 def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
@@ -92,7 +96,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     is_flag=True,
     expose_value=False,
     is_eager=True,  # before --version, which it changes
-    callback=lambda ctx, param, value: setattr(terminal(), "verbose", value or terminal().verbose),
+    callback=_be_verbose,
     help="Print what is being done, and where an error came from, to standard error.",
 )
 def cli() -> None:

@@ -405,7 +405,7 @@ def _numbered(units: Iterator[Unit], number: int) -> Iterator[Unit]:
 
 
 def _merge(folder: str, entries: Sequence[SegmentEntry]) -> SegmentEntry:
-    """Merge segments into one, without their dead units; memory holds a run of blocks at a time."""
+    """Merge segments into one, without their dead units. Memory holds one run of blocks."""
     with ExitStack() as stack:
         opened = [(stack.enter_context(entry.open(folder)), entry) for entry in entries]
         live = [(segment, entry.dead_units) for segment, entry in opened]

@@ -305,8 +305,7 @@ class OpenSegment:
 
     def ensure_whole(self) -> None:
         """Raise UnreadableError if the files are not of the lengths that the index states, before memory is taken for their units."""
-        self._units  # noqa: B018
-        size = self._blocks.size
+        _, size = self._units.source, self._blocks.size
         if any(sum(self._place(group, group.blocks - 1)) > size for group in self.classes):
             raise damaged("a class is outside the file", self.path + BLOCKS)
 
