@@ -21,9 +21,12 @@ from importlib import import_module
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("sbbf-tool")
+        try:
+            return version("sbbf-tool")
+        except PackageNotFoundError:  # a checkout, or a zip
+            return "unknown"
     homes = _homes()
     if name == "__all__":
         return _installed()

@@ -45,8 +45,5 @@ class RulesReport(Tabular):
 
     _row = RuleReport
 
-    def _rows(self) -> tuple[RuleReport, ...]:
-        return self.rules
-
     def _summary(self) -> str:
         return format_count(len(self.rules), "rule")

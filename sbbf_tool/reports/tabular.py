@@ -53,8 +53,9 @@ class Tabular(ABC):
     _first: ClassVar[tuple[str, ...]] = ()
 
     def _rows(self) -> Iterable[object]:
-        """Return the rows, each a `_row`."""
-        return ()
+        """Return the rows, each a `_row`: by default, those of the field that has them."""
+        kind = type(self)._row or type(self)
+        return next((value for value in vars(self).values() if isinstance(value, tuple) and value and isinstance(value[0], kind)), ())
 
     @abstractmethod
     def _summary(self) -> str:

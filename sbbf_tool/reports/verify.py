@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count
@@ -83,9 +82,6 @@ class VerifyReport(Tabular):
     def is_sound(self) -> bool:
         """Whether no finding is an error."""
         return not any(finding.severity == ERROR for finding in self.findings)
-
-    def _rows(self) -> Iterable[object]:
-        return self.filters
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters), 'filter')}, {format_count(len(self.findings), 'finding')}"

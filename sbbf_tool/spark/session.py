@@ -15,6 +15,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import sbbf_tool
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.spark.causes import find_cause, is_of_spark, quiet_about_pandas
@@ -156,33 +157,18 @@ def version_check() -> Callable[[], None]:
 
     It is pickled by value: an executor with another version need not have it.
     """
-    here = package_version()
+    here = sbbf_tool.__version__
 
     def ensure_same() -> None:
-        from importlib.metadata import PackageNotFoundError
-
         import sbbf_tool
         from sbbf_tool.errors import UsageError
 
-        try:
-            there = sbbf_tool.__version__
-        except PackageNotFoundError:
-            return
-        if here not in (None, there):
+        there = sbbf_tool.__version__
+        if here != there and "unknown" not in (here, there):
             hint = "install the same version there, or send it as a zip"
             raise UsageError(f"executors have sbbf-tool {there}, and the driver has {here}", hint=hint)
 
     return ensure_same
-
-
-def package_version() -> str | None:
-    """Return the version of this package; None for a checkout that is not installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("sbbf-tool")
-    except PackageNotFoundError:
-        return None
 
 
 def _prepare(version: Version, master: str | None) -> dict[str, str]:

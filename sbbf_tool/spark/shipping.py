@@ -13,8 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sbbf_tool
 from sbbf_tool.spark.java import scratch_folder
-from sbbf_tool.spark.session import FIRST_WITH_DATA_SOURCES, package_version, spark_version
+from sbbf_tool.spark.session import FIRST_WITH_DATA_SOURCES, spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,5 +55,5 @@ def _modules() -> Iterator[tuple[str, bytes]]:
         for file in sorted(folder.rglob("*")):
             if file.suffix in _SHIPPED:
                 yield str(Path(package) / file.relative_to(folder)), file.read_bytes()
-    if number := package_version():
+    if (number := sbbf_tool.__version__) != "unknown":
         yield f"sbbf_tool-{number}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: sbbf-tool\nVersion: {number}\n".encode()

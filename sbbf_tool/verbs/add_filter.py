@@ -109,9 +109,6 @@ class AddReport(ChangeReport):
             undo=None,
         )
 
-    def _rows(self) -> Iterable[object]:
-        return self.filters
-
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters) or self.planned_filters, 'filter')}"
 

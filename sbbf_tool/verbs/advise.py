@@ -151,9 +151,6 @@ class AdviceReport(Tabular):
     exit_code: int = 0
     """The highest exit code of the files that could not be read."""
 
-    def _rows(self) -> Iterable[object]:
-        return self.columns
-
     def _summary(self) -> str:
         return f"{', '.join(self.paths)}: {format_count(len(self.columns), 'column')}"
 

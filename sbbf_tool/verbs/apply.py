@@ -171,9 +171,6 @@ class ApplyReport(ChangeReport):
             warnings=(),
         )
 
-    def _rows(self) -> Iterable[object]:
-        return self.columns
-
     def _summary(self) -> str:
         state = "as declared" if self.holds else format_count(sum(column.deviations for column in self.columns), "deviation")
         return f"{self.file}: {state}"

@@ -122,9 +122,6 @@ class ExplainReport(Tabular):
     warnings: tuple[str, ...] = ()
     """What may be meant otherwise than it was queried, such as bytes in another notation."""
 
-    def _rows(self) -> Iterable[object]:
-        return self.row_groups
-
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.row_groups), 'row group')}"
 

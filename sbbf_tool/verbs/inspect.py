@@ -116,9 +116,6 @@ class InspectReport(Tabular):
     def unreadable_filters(self) -> tuple[FilterReport, ...]:
         return tuple(row for row in self.filters if row.unreadable)
 
-    def _rows(self) -> Iterable[object]:
-        return self.filters
-
     def _summary(self) -> str:
         return f"{self.file}: {format_count(sum(chunk.has_filter for chunk in self.filters), 'filter')}"
 

@@ -85,9 +85,6 @@ class PruneReport(Tabular):
         """
         return self._dataset
 
-    def _rows(self) -> Iterable[object]:
-        return self.files
-
     def _summary(self) -> str:
         return f"{self.column}: {self.row_groups:,} of {format_count(self.total_row_groups, 'row group')}"
 

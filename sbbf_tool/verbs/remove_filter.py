@@ -54,9 +54,6 @@ class RemoveReport(ChangeReport):
     """What the file has under each of the names of columns that were given."""
     warnings: tuple[str, ...] = ()
 
-    def _rows(self) -> Iterable[object]:
-        return self.filters
-
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters), 'filter')}"
 

@@ -75,9 +75,6 @@ class ResizeReport(ChangeReport):
     sizes: tuple[FilterSize, ...] = ()
     """In a dry run: the present size of each filter, and every half of it down to 64 bytes."""
 
-    def _rows(self) -> Iterable[object]:
-        return self.filters
-
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.filters), 'filter')}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
@@ -67,9 +66,6 @@ class SizeReport(Tabular):
     """The filter in the released format and in each draft, all with the same bitset size and false-positive rate. Drafts without Thrift
     had only powers of two.
     """
-
-    def _rows(self) -> Iterable[object]:
-        return self.sizes
 
     def _summary(self) -> str:
         return f"{format_count(self.ndv, 'value')}: {format_count(self.bitset_bytes, 'byte')}"

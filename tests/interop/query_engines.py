@@ -31,8 +31,8 @@ from sbbf_tool.extensions.engine_runs.dialects import (
     SparkDialect,
     SqlDialect,
     parse_texts,
-    quote_text,
 )
+from sbbf_tool.writers.writer import write_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,7 @@ class Engine(ABC):
     def condition(self, path: Path, question: Question) -> str:
         column = self.dialect.reference(question.path)
         if question.key is not None:
-            column = f"{self.dialect.reference(question.path[:1])}[{quote_text(question.key)}]"
+            column = f"{self.dialect.reference(question.path[:1])}[{write_sql(question.key)}]"
         if (path, column) not in self._types:
             self._types[path, column] = self.type_of(path, column)
         return self.dialect.condition(column, self._types[path, column], question.texts, many=question.many)

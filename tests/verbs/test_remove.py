@@ -91,9 +91,6 @@ def test_a_footer_that_only_looks_like_the_one_before_is_not_cut_back_to(plain, 
     assert pq.read_table(plain).equals(events())
 
 
-TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
-
-
 def columns_with_filter(path: Path) -> set[str]:
     return {column for _, column in places(path)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -89,9 +89,6 @@ class ConformanceReport(Tabular):
     def count(self, verdict: str) -> int:
         """Count the answers with this verdict."""
         return sum(getattr(result, verdict.replace(" ", "_")) for result in self.results)
-
-    def _rows(self) -> Iterable[object]:
-        return self.results
 
     def _summary(self) -> str:
         counts = ", ".join(f"{count:,} {verdict}" for verdict in VERDICTS if (count := self.count(verdict)))

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sbbf_tool.writers.writer import write_sql
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -26,7 +28,7 @@ class SqlDialect:
         """Write the column with this path."""
         column = self.quote_name(path[0])
         for name in path[1:]:
-            column = self.field.format(parent=column, quoted=self.quote_name(name), literal=quote_text(name))
+            column = self.field.format(parent=column, quoted=self.quote_name(name), literal=write_sql(name))
         return column
 
     def condition(self, column: str, kind: str, texts: Sequence[str], *, many: bool = False) -> str:
@@ -39,7 +41,7 @@ class SqlDialect:
 
     def literal(self, kind: str, text: str) -> str:
         """Write a value of this type."""
-        return f"CAST({quote_text(text)} AS {kind})"
+        return f"CAST({write_sql(text)} AS {kind})"
 
     def element_of(self, kind: str) -> str | None:
         """Return the type of a list's elements; None for other types."""
@@ -74,8 +76,8 @@ class DataFusionDialect(SqlDialect):
         return match[1] if match else None
 
     def literal(self, kind: str, text: str) -> str:
-        value = f"X'{hex_of(text, is_uuid=kind == 'FixedSizeBinary(16)')}'" if "Binary" in kind else quote_text(text)
-        return f"arrow_cast({value}, {quote_text(kind)})"
+        value = f"X'{hex_of(text, is_uuid=kind == 'FixedSizeBinary(16)')}'" if "Binary" in kind else write_sql(text)
+        return f"arrow_cast({value}, {write_sql(kind)})"
 
 
 class SparkDialect(SqlDialect):
@@ -113,11 +115,6 @@ class ClickHouseDialect(SqlDialect):
     def quote_name(self, name: str) -> str:
         escaped = name.replace("\\", "\\\\").replace("`", "\\`")
         return f"`{escaped}`"
-
-
-def quote_text(text: str) -> str:
-    """Write a text literal of standard SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _quote_escaped(text: str) -> str:

@@ -210,9 +210,6 @@ class BuildReport(Tabular):
     table: str | None
     """Table of the data file; the table does not refer to the new index."""
 
-    def _rows(self) -> Iterable[object]:
-        return self.columns
-
     def _summary(self) -> str:
         return f"{self.output}: {format_count(len(self.columns), 'filter')}"
 
@@ -363,9 +360,6 @@ class RemoveIndexReport(_ChangeReport):
     _first = ("table",)
 
     removed_indexes: tuple[RemovedIndex, ...]
-
-    def _rows(self) -> Iterable[object]:
-        return self.removed_indexes
 
     def _summary(self) -> str:
         return f"{self.table}: indexes removed from {format_count(len(self.removed_indexes), 'data file')}"

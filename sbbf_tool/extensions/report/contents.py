@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sbbf_tool.numbers import format_count, format_size
@@ -113,9 +112,6 @@ class PageReport(Tabular):
     """Number of files that could not be read."""
     exit_code: int = 0
     """The highest exit code of these files."""
-
-    def _rows(self) -> Iterable[object]:
-        return self.figures
 
     def _summary(self) -> str:
         return f"{self.output}: {format_size(self.bytes)}, {format_count(self.files, 'file')}"

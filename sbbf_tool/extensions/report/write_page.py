@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import sbbf_tool
 from sbbf_tool.advice.queries import parse_query
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
@@ -68,7 +69,7 @@ def write_page(
         if total.problems and total.problems == page.totals.files:
             raise UsageError(f"no file has the column: {total.first_problem}")
     figures = list(page.figures())
-    text = page.render(_find_version(), figures).encode("utf-8", "backslashreplace")
+    text = page.render(sbbf_tool.__version__, figures).encode("utf-8", "backslashreplace")
     with write_whole(target, overwrite=True) as stream:
         stream.write(text)
     return PageReport(
@@ -122,15 +123,6 @@ def _ensure_other_file(path: str, target: str) -> None:
     with suppress(OSError, ValueError):
         if os.path.samefile(path, target):
             raise RefusedError("the page would replace one of the files", file=target, hint="name another")
-
-
-def _find_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("sbbf-tool")
-    except PackageNotFoundError:
-        return "of unknown version"
 
 
 def write_report(

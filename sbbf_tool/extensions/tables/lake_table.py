@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from sbbf_tool.running.table import Change, Commit, Table
+from sbbf_tool.running.table import Change, Commit, LiveFile, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,9 @@ class LakeTable(Table):
     marker_text: str = ""
     """Content of the markers of runs in the table's folder. Unless it is empty, copies are this table's only if the marker of their run
     has it, since the folder may also have files of a table in another catalog."""
+
+    def copy_path(self, file: LiveFile, name: str) -> str:
+        return f"{file.path.rpartition('/')[0]}/{name}"
 
     @abstractmethod
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:

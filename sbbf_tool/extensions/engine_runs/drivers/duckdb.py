@@ -6,8 +6,9 @@ import json
 
 import duckdb
 
-from sbbf_tool.extensions.engine_runs.dialects import DuckDBDialect, quote_text
+from sbbf_tool.extensions.engine_runs.dialects import DuckDBDialect
 from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest
+from sbbf_tool.writers.writer import write_sql
 
 _BATCH_ROWS = 10_000
 
@@ -19,7 +20,7 @@ class DuckDBDriver:
         self._request = request
         self._dialect = DuckDBDialect()
         self._connection = duckdb.connect()
-        self._set("TimeZone = 'UTC'", "memory_limit = '2GB'", f"temp_directory = {quote_text(request.scratch)}")
+        self._set("TimeZone = 'UTC'", "memory_limit = '2GB'", f"temp_directory = {write_sql(request.scratch)}")
         # Otherwise a second run reads nothing.
         self._set("enable_external_file_cache = false", "autoinstall_known_extensions = false")
 
@@ -38,7 +39,7 @@ class DuckDBDriver:
         return counts
 
     def _source(self, job: Job) -> str:
-        files = ", ".join(map(quote_text, job.files))
+        files = ", ".join(map(write_sql, job.files))
         return f"read_parquet([{files}], hive_partitioning = false, union_by_name = true)"
 
     def _set(self, *settings: str) -> None:

@@ -91,24 +91,18 @@ class LogAxis:
         share = (log10(value) - self._low) / (self._high - self._low) if value > 0 else 0.0
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
-    def decades(self) -> list[float]:
-        """Return the powers of ten on the scale, at most about eight of them."""
-        first, last = ceil(self._low - 1e-9), floor(self._high + 1e-9)
-        step = max(1, -(-(last - first) // 8))
-        return [10.0**power for power in range(last, first - 1, -step)][::-1]
-
-    def doublings(self) -> list[float]:
-        """Return the powers of two on the scale, at most about twelve of them."""
-        first, last = ceil(self._low / log10(2) - 1e-9), floor(self._high / log10(2) + 1e-9)
-        step = max(1, -(-(last - first) // 12))
-        return [2.0**power for power in range(first, last + 1, step)]
+    def powers(self, base: int, most: int) -> list[float]:
+        """Return the powers of a number on the scale, from the largest one down, about `most` of them."""
+        first, last = ceil(self._low / log10(base) - 1e-9), floor(self._high / log10(base) + 1e-9)
+        step = max(1, -(-(last - first) // most))
+        return [float(base) ** power for power in range(last, first - 1, -step)]
 
     def draw_with(self, y: LogAxis, write: Callable[[float], str], x_label: str, y_label: str) -> list[str]:
         """Draw a grid of this axis, its numbers at doublings, and a vertical one, a share at each decade, and name both."""
         marks = []
-        for value in self.doublings():
+        for value in self.powers(2, 12):
             marks += [line(self(value), y.end, self(value), y.start), label(self(value), y.start + 15, write(value), "middle", "s")]
-        for share in y.decades():
+        for share in y.powers(10, 8):
             marks += [line(self.start, y(share), self.end, y(share)), label(self.start - 6, y(share) + 4, percent(share), "end", "s")]
         marks.append(label(self.end, y.start + 32, f"{x_label} (logarithmic)", "end", "s"))
         return [*marks, label(self.start, 12, f"{y_label} (logarithmic)", kind="s")]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
+import sbbf_tool
 from sbbf_tool import log as messages
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
@@ -173,10 +174,6 @@ class DeltaTable(LakeTable):
                     hint="if all writers do, confirm it by allowing conditional-put",
                 )
 
-    def copy_path(self, file: LiveFile, name: str) -> str:
-        """Return the path of the copy of `file` that has this file name: it is in the same folder, where VACUUM finds it."""
-        return f"{file.path.rpartition('/')[0]}/{name}"
-
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         """Replace files in one commit in which no row changes: see `Table.commit`."""
         with ErrorPlace(self.location):
@@ -243,7 +240,7 @@ class DeltaTable(LakeTable):
             if last is None:
                 raise UnreadableError(f"version {newest.version} has no inCommitTimestamp, although the table requires it")
             in_commit_ms = max(now, last + 1)
-        info = CommitInfo(newest.version, now, transaction, _engine(), in_commit_ms)
+        info = CommitInfo(newest.version, now, transaction, f"sbbf/{sbbf_tool.__version__}", in_commit_ms)
         return build_commit(pairs, change, info, metadata.properties)
 
 
@@ -269,13 +266,3 @@ def _name_partition(metadata: DeltaMetadata, values: Mapping[str, str | None]) -
     """Return partition values by the names that users know. An empty text stands for NULL."""
     names = metadata.schema.logical_names
     return {names.get(name, name): text or None for name, text in values.items()}
-
-
-def _engine() -> str:
-    """Return the name and version of this package, as logs record the writer of a commit."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return f"sbbf/{version('sbbf-tool')}"
-    except PackageNotFoundError:
-        return "sbbf"

@@ -126,9 +126,6 @@ class DuckLakeTable(LakeTable):
             Catalog(connection, self._name)
             connection.change("update ducklake_data_file set path = path where 1 = 0")
 
-    def copy_path(self, file: LiveFile, name: str) -> str:
-        return f"{file.path.rpartition('/')[0]}/{name}"
-
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         try:
             return self._commit(replacements, _read_footer_lengths(replacements))
