@@ -49,7 +49,7 @@ BUDGETS = {
     "spark": 1_815,
     "cli": 5_877,
     "avro": 380,
-    "paimon": 4_884,
+    "paimon": 4_880,
     "tables": 4_440,
     "report": 1_955,
     "conformance": 1_788,

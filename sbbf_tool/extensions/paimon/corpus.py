@@ -6,7 +6,7 @@ Each table has one snapshot with one data file of one column. The layout is that
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sbbf_tool.bloom import spec
@@ -26,9 +26,9 @@ from sbbf_tool.extensions.paimon.table_schema import parse_table_schema
 _COLUMN = "v"
 _DATA_FILE = "data-conformance-0.parquet"
 _ITEMS, _FPP = 100, 0.01
-_EMPTY_ROW = bytes(12)
-_SYNC = bytes(range(16))
-_NO_STATS = {"_MIN_VALUES": _EMPTY_ROW, "_MAX_VALUES": _EMPTY_ROW, "_NULL_COUNTS": []}
+EMPTY_ROW = bytes(12)
+SYNC = bytes(range(16))
+NO_STATS = {"_MIN_VALUES": EMPTY_ROW, "_MAX_VALUES": EMPTY_ROW, "_NULL_COUNTS": []}
 _TYPES = {
     "tinyint": ("TINYINT", "int8"),
     "smallint": ("SMALLINT", "int16"),
@@ -94,30 +94,12 @@ class _Table:
 
     def _manifests(self, folder: str, size: int) -> dict[str, bytes]:
         rows = sum(len(self.kind.stored(number)) + 1 for number in (0, 1))
-        file = {
-            "_FILE_NAME": _DATA_FILE,
-            "_FILE_SIZE": size,
-            "_ROW_COUNT": rows,
-            "_MIN_KEY": _EMPTY_ROW,
-            "_MAX_KEY": _EMPTY_ROW,
-            "_KEY_STATS": _NO_STATS,
-            "_VALUE_STATS": _NO_STATS,
-            "_MIN_SEQUENCE_NUMBER": 0,
-            "_MAX_SEQUENCE_NUMBER": 0,
-            "_SCHEMA_ID": 0,
-            "_LEVEL": 0,
-            "_EXTRA_FILES": [] if self.is_embedded else [f"{_DATA_FILE}.index"],
-            "_CREATION_TIME": 0,
-            "_DELETE_ROW_COUNT": 0,
-            "_EMBEDDED_FILE_INDEX": self.index if self.is_embedded else None,
-            "_FILE_SOURCE": 0,
-            "_VALUE_STATS_COLS": None,
-            "_EXTERNAL_PATH": None,
-        }
-        entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": _EMPTY_ROW, "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
-        manifest = build_file(_avro("record", _ENTRY_FIELDS), [entry])
+        embedded, names = (self.index, []) if self.is_embedded else (None, [f"{_DATA_FILE}.index"])
+        file = describe_file(_DATA_FILE, size, rows, _EXTRA_FILES=names, _EMBEDDED_FILE_INDEX=embedded)
+        entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": EMPTY_ROW, "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
+        manifest = build_file(avro_header(ENTRY_FIELDS), [entry])
         schema = parse_table_schema(self._schema())
-        list_entry = build_list_record(_LIST_FIELDS, "manifest-0", len(manifest), [(ADD, entry)], schema)
+        list_entry = build_list_record(LIST_FIELDS, "manifest-0", len(manifest), [(ADD, entry)], schema)
         snapshot = _json(
             version=3,
             id=1,
@@ -134,7 +116,7 @@ class _Table:
             deltaRecordCount=rows,
             changelogRecordCount=0,
         )
-        header = _avro("record", _LIST_FIELDS)
+        header = avro_header(LIST_FIELDS)
         return {
             f"{folder}/manifest/manifest-0": manifest,
             f"{folder}/manifest/manifest-list-0": build_file(header, []),
@@ -207,11 +189,11 @@ def _json(**fields: object) -> bytes:
     return to_json(fields, indent=1).encode()
 
 
-def _nullable(kind: object) -> list[object]:
+def nullable(kind: object) -> list[object]:
     return ["null", kind]
 
 
-def _record(name: str, fields: dict[str, object]) -> dict[str, object]:
+def record(name: str, fields: Mapping[str, object]) -> dict[str, object]:
     return {"type": "record", "name": name, "fields": [{"name": name, "type": kind, **_default(kind)} for name, kind in fields.items()]}
 
 
@@ -220,15 +202,12 @@ def _default(kind: object) -> dict[str, object]:
 
 
 def _stats(name: str) -> dict[str, object]:
-    counts = _nullable({"type": "array", "items": _nullable("long")})
-    return _record(f"record_{name}", {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": counts})
+    counts = nullable({"type": "array", "items": nullable("long")})
+    return record(f"record_{name}", {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": counts})
 
 
-def _texts() -> dict[str, object]:
-    return {"type": "array", "items": "string"}
-
-
-_FILE_FIELDS: dict[str, object] = {
+_TEXTS = {"type": "array", "items": "string"}
+FILE_FIELDS: dict[str, object] = {
     "_FILE_NAME": "string",
     "_FILE_SIZE": "long",
     "_ROW_COUNT": "long",
@@ -240,23 +219,23 @@ _FILE_FIELDS: dict[str, object] = {
     "_MAX_SEQUENCE_NUMBER": "long",
     "_SCHEMA_ID": "long",
     "_LEVEL": "int",
-    "_EXTRA_FILES": _texts(),
-    "_CREATION_TIME": _nullable({"type": "long", "logicalType": "timestamp-millis"}),
-    "_DELETE_ROW_COUNT": _nullable("long"),
-    "_EMBEDDED_FILE_INDEX": _nullable("bytes"),
-    "_FILE_SOURCE": _nullable("int"),
-    "_VALUE_STATS_COLS": _nullable(_texts()),
-    "_EXTERNAL_PATH": _nullable("string"),
+    "_EXTRA_FILES": _TEXTS,
+    "_CREATION_TIME": nullable({"type": "long", "logicalType": "timestamp-millis"}),
+    "_DELETE_ROW_COUNT": nullable("long"),
+    "_EMBEDDED_FILE_INDEX": nullable("bytes"),
+    "_FILE_SOURCE": nullable("int"),
+    "_VALUE_STATS_COLS": nullable(_TEXTS),
+    "_EXTERNAL_PATH": nullable("string"),
 }
-_ENTRY_FIELDS: dict[str, object] = {
+ENTRY_FIELDS: dict[str, object] = {
     "_VERSION": "int",
     "_KIND": "int",
     "_PARTITION": "bytes",
     "_BUCKET": "int",
     "_TOTAL_BUCKETS": "int",
-    "_FILE": _record("record__FILE", _FILE_FIELDS),
+    "_FILE": record("record__FILE", FILE_FIELDS),
 }
-_LIST_FIELDS: dict[str, object] = {
+LIST_FIELDS: dict[str, object] = {
     "_VERSION": "int",
     "_FILE_NAME": "string",
     "_FILE_SIZE": "long",
@@ -267,6 +246,22 @@ _LIST_FIELDS: dict[str, object] = {
 }
 
 
-def _avro(name: str, fields: dict[str, object]) -> AvroHeader:
-    text = json.dumps(_nullable(_record(name, fields)))
-    return AvroHeader(text, parse_schema(text), "null", _SYNC, 0)
+def avro_header(fields: Mapping[str, object], codec: str = "null") -> AvroHeader:
+    """Return the header of an Avro file whose records have these fields."""
+    text = json.dumps(nullable(record("record", fields)))
+    return AvroHeader(text, parse_schema(text), codec, SYNC, 0)
+
+
+def describe_file(name: str, size: int, rows: int, **fields: object) -> dict[str, object]:
+    """Return the `_FILE` of a manifest entry, for a file without keys; `fields` are those with other values than 0 or null."""
+    numbers = ("_MIN_SEQUENCE_NUMBER", "_MAX_SEQUENCE_NUMBER", "_SCHEMA_ID", "_LEVEL")
+    return {
+        **dict.fromkeys(FILE_FIELDS),
+        **dict.fromkeys((*numbers, "_CREATION_TIME", "_DELETE_ROW_COUNT", "_FILE_SOURCE"), 0),
+        **dict.fromkeys(("_MIN_KEY", "_MAX_KEY"), EMPTY_ROW),
+        **dict.fromkeys(("_KEY_STATS", "_VALUE_STATS"), NO_STATS),
+        "_FILE_NAME": name,
+        "_FILE_SIZE": size,
+        "_ROW_COUNT": rows,
+        **fields,
+    }

@@ -13,76 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
-from sbbf_tool.extensions.avro.schema import parse_schema
 from sbbf_tool.extensions.paimon.binary_row import build_row
+from sbbf_tool.extensions.paimon.corpus import ENTRY_FIELDS, FILE_FIELDS, LIST_FIELDS, avro_header, describe_file, nullable, record
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
+from sbbf_tool.extensions.paimon.manifest import build_list_record
+from sbbf_tool.extensions.paimon.table_schema import parse_table_schema
 
-EMPTY_ROW = bytes(12)
-SYNC = bytes(range(16))
-
-
-def nullable(kind: object) -> list[object]:
-    return ["null", kind]
+ALL_LIST_FIELDS = {**LIST_FIELDS, "_MIN_BUCKET": nullable("int"), "_MAX_BUCKET": nullable("int")}
 
 
-def record(name: str, **fields: object) -> dict[str, object]:
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [
-            {"name": f"_{field.upper()}", "type": kind, **({"default": None} if isinstance(kind, list) else {})}
-            for field, kind in fields.items()
-        ],
-    }
-
-
-def stats_schema(name: str) -> dict[str, object]:
-    return record(name, min_values="bytes", max_values="bytes", null_counts=nullable({"type": "array", "items": nullable("long")}))
-
-
-FILE_FIELDS: dict[str, object] = {
-    "file_name": "string",
-    "file_size": "long",
-    "row_count": "long",
-    "min_key": "bytes",
-    "max_key": "bytes",
-    "key_stats": stats_schema("record_KEY_STATS"),
-    "value_stats": stats_schema("record_VALUE_STATS"),
-    "min_sequence_number": "long",
-    "max_sequence_number": "long",
-    "schema_id": "long",
-    "level": "int",
-    "extra_files": {"type": "array", "items": "string"},
-    "creation_time": nullable({"type": "long", "logicalType": "timestamp-millis"}),
-    "delete_row_count": nullable("long"),
-    "embedded_file_index": nullable("bytes"),
-    "file_source": nullable("int"),
-    "external_path": nullable("string"),
-}
-LIST_FIELDS: dict[str, object] = {
-    "version": "int",
-    "file_name": "string",
-    "file_size": "long",
-    "num_added_files": "long",
-    "num_deleted_files": "long",
-    "partition_stats": stats_schema("record_PARTITION_STATS"),
-    "schema_id": "long",
-    "min_bucket": nullable("int"),
-    "max_bucket": nullable("int"),
-}
-NO_STATS = {"_MIN_VALUES": EMPTY_ROW, "_MAX_VALUES": EMPTY_ROW, "_NULL_COUNTS": []}
-
-
-def avro_header(name: str, fields: Mapping[str, object], codec: str = "zstandard") -> AvroHeader:
-    text = json.dumps(nullable(record(name, **fields)))
-    return AvroHeader(text, parse_schema(text), codec, SYNC, 0)
-
-
-def manifest_header(extra: Mapping[str, object] | None = None, codec: str = "zstandard") -> AvroHeader:
+def manifest_header(extra: Mapping[str, object] | None = None) -> AvroHeader:
     """Return the schema of manifests; `extra` fields go into the description of the file."""
-    file = record("record__FILE", **FILE_FIELDS, **(extra or {}))
-    entry = {"version": "int", "kind": "int", "partition": "bytes", "bucket": "int", "total_buckets": "int", "file": file}
-    return avro_header("record", entry, codec)
+    return avro_header({**ENTRY_FIELDS, "_FILE": record("record__FILE", {**FILE_FIELDS, **(extra or {})})}, "zstandard")
 
 
 @dataclass
@@ -154,26 +96,16 @@ class TableMaker:
         return len(next(iter(new.columns.values())))
 
     def _entry(self, kind: int, new: NewFile) -> dict[str, Any]:
-        file = {
-            "_FILE_NAME": new.name,
-            "_FILE_SIZE": new.path.stat().st_size,
-            "_ROW_COUNT": self._rows(new),
-            "_MIN_KEY": EMPTY_ROW,
-            "_MAX_KEY": EMPTY_ROW,
-            "_KEY_STATS": NO_STATS,
-            "_VALUE_STATS": NO_STATS,
-            "_MIN_SEQUENCE_NUMBER": 0,
-            "_MAX_SEQUENCE_NUMBER": 0,
-            "_SCHEMA_ID": new.schema_id,
-            "_LEVEL": 0,
-            "_EXTRA_FILES": list(new.extra_files),
-            "_CREATION_TIME": 0,
-            "_DELETE_ROW_COUNT": 0,
-            "_EMBEDDED_FILE_INDEX": new.embedded,
-            "_FILE_SOURCE": 0,
-            "_EXTERNAL_PATH": new.external_path,
-            **{f"_{name.upper()}": None for name in self.extra_file_fields},
-        }
+        file = describe_file(
+            new.name,
+            new.path.stat().st_size,
+            self._rows(new),
+            _SCHEMA_ID=new.schema_id,
+            _EXTRA_FILES=list(new.extra_files),
+            _EMBEDDED_FILE_INDEX=new.embedded,
+            _EXTERNAL_PATH=new.external_path,
+            **dict.fromkeys(self.extra_file_fields),
+        )
         return {"_VERSION": 2, "_KIND": kind, "_PARTITION": self._partition(new), "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
 
     def _partition(self, new: NewFile) -> bytes:
@@ -185,19 +117,11 @@ class TableMaker:
         self.rows += rows
         number = self.snapshots
         manifest = build_file(manifest_header(self.extra_file_fields), entries)
-        list_entry = {
-            "_VERSION": 2,
-            "_FILE_NAME": f"manifest-{number}{self.manifest_suffix}",
-            "_FILE_SIZE": len(manifest),
-            "_NUM_ADDED_FILES": sum(entry["_KIND"] == 0 for entry in entries),
-            "_NUM_DELETED_FILES": sum(entry["_KIND"] == 1 for entry in entries),
-            "_PARTITION_STATS": NO_STATS,
-            "_SCHEMA_ID": 0,
-            "_MIN_BUCKET": 0,
-            "_MAX_BUCKET": 0,
-            **{f"_{name.upper()}": None for name in self.extra_list_fields},
-        }
-        header = avro_header("record", {**LIST_FIELDS, **self.extra_list_fields})
+        schema = parse_table_schema((self.root / "schema" / "schema-0").read_bytes())
+        pairs = [(entry["_KIND"], entry) for entry in entries]
+        list_entry = build_list_record(ALL_LIST_FIELDS, f"manifest-{number}{self.manifest_suffix}", len(manifest), pairs, schema)
+        list_entry |= dict.fromkeys(self.extra_list_fields)
+        header = avro_header({**ALL_LIST_FIELDS, **self.extra_list_fields}, "zstandard")
         folder = self.root / "manifest"
         (folder / list_entry["_FILE_NAME"]).write_bytes(manifest)
         (folder / f"manifest-list-{number}-0").write_bytes(build_file(header, self.manifests))

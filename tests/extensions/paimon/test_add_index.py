@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from extensions.paimon.paimon_tables import FILE_FIELDS, NewFile, NewTable, TableMaker, columns, contents, nullable
+from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker, columns, contents
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
 from sbbf_tool.extensions.paimon.binary_row import parse_row
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
+from sbbf_tool.extensions.paimon.corpus import FILE_FIELDS, nullable
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
@@ -154,7 +155,7 @@ def test_an_external_file_gets_an_index_in_the_manifest_alone(
 def test_manifests_from_before_file_indexes_are_refused(files: LocalFolders, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a field for embedded indexes in the schema, as before 0.8."""
     maker = new_table()
-    monkeypatch.delitem(FILE_FIELDS, "embedded_file_index")
+    monkeypatch.delitem(FILE_FIELDS, "_EMBEDDED_FILE_INDEX")
     monkeypatch.setattr(TableMaker, "_entry", _without_embedded(TableMaker._entry))
     maker.commit(NewFile(columns(0)))
     with pytest.raises(RefusedError, match=r"before 0\.8"):
@@ -175,8 +176,8 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("some of the columns", {"options": {"data-evolution.enabled": "true"}}),
     ("Iceberg", {"options": {"metadata.iceberg.storage": "table-location"}}),
     ("of type format-table", {"options": {"type": "format-table"}}),
-    ("newer Paimon: _CHECKSUM", {"extra_file_fields": {"checksum": nullable("long")}}),
-    ("newer Paimon: _MAX_MOON", {"extra_list_fields": {"max_moon": nullable("long")}}),
+    ("newer Paimon: _CHECKSUM", {"extra_file_fields": {"_CHECKSUM": nullable("long")}}),
+    ("newer Paimon: _MAX_MOON", {"extra_list_fields": {"_MAX_MOON": nullable("long")}}),
     ("newer Paimon: moon", {"extra_snapshot_fields": {"moon": 1}}),
     ("version 4", {"extra_snapshot_fields": {"version": 4}}),
 ]

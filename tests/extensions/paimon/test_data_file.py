@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
-from extensions.paimon.paimon_tables import SYNC
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
 from sbbf_tool.extensions.avro.schema import parse_schema
@@ -41,7 +40,7 @@ def orc_bytes(table: pa.Table, **options: Any) -> bytes:
 
 def avro_bytes(fields: dict[str, Any], rows: list[dict[str, Any]]) -> bytes:
     tree = ["null", {"type": "record", "name": "row", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}]
-    return build_file(AvroHeader(json.dumps(tree), parse_schema(json.dumps(tree)), "deflate", SYNC, 0), rows)
+    return build_file(AvroHeader(json.dumps(tree), parse_schema(json.dumps(tree)), "deflate", bytes(16), 0), rows)
 
 
 def hash_column(data: bytes, name: str, column: str, data_type: str | None = None) -> tuple[set[int], int, int]:

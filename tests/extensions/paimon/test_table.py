@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import orc
 
-from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker, avro_header, columns, contents, manifest_header
+from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker, columns, contents, manifest_header
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.avro.file import build_file
+from sbbf_tool.extensions.paimon.corpus import ENTRY_FIELDS, avro_header, record
 from sbbf_tool.extensions.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
 from sbbf_tool.extensions.paimon.table import PATH_DIRECTORY, is_below, open_table
 from sbbf_tool.extensions.paimon.table_schema import build_snapshot, parse_snapshot
@@ -114,15 +115,7 @@ def test_older_manifests_lack_fields_and_newer_have_more() -> None:
         "_FILE": {"_FILE_NAME": "x", "_FILE_SIZE": 1, "_ROW_COUNT": 1, "_SCHEMA_ID": 0, "_LEVEL": 0, "_NEW": "?"},
     }
     file = {"_FILE_NAME": "string", "_FILE_SIZE": "long", "_ROW_COUNT": "long", "_SCHEMA_ID": "long", "_LEVEL": "int", "_NEW": "string"}
-    fields = {
-        "version": "int",
-        "kind": "int",
-        "partition": "bytes",
-        "bucket": "int",
-        "total_buckets": "int",
-        "file": {"type": "record", "name": "f", "fields": [{"name": name, "type": kind} for name, kind in file.items()]},
-    }
-    (live,) = parse_manifest(build_file(avro_header("r", fields, "null"), [entry]))
+    (live,) = parse_manifest(build_file(avro_header({**ENTRY_FIELDS, "_FILE": record("f", file)}), [entry]))
     assert (live.file.name, live.file.extra_files, live.file.embedded_index) == ("x", (), None)
     assert live.record["_FILE"]["_NEW"] == "?"
 
@@ -140,7 +133,7 @@ def test_manifests_in_columns(kind: str) -> None:
 
 def test_names_that_lead_out_of_the_table_are_unreadable(new_table: NewTable) -> None:
     for name in ("../x", "/etc/passwd", "..", "", "a/b", "a\0b"):
-        manifest_list = build_file(avro_header("r", {"version": "int", "file_name": "string"}), [{"_VERSION": 2, "_FILE_NAME": name}])
+        manifest_list = build_file(avro_header({"_VERSION": "int", "_FILE_NAME": "string"}), [{"_VERSION": 2, "_FILE_NAME": name}])
         with pytest.raises(UnreadableError, match="not a plain file name"):
             parse_manifest_list(manifest_list)
     maker = new_table()
