@@ -1,4 +1,4 @@
-"""Table of the public names. `__init__` reads it when a name is first used, and type checkers always do."""
+"""The public names. `__init__` reads this table when a name is first used, and type checkers always do."""
 
 from sbbf_tool.bloom.filter import BloomFilter as BloomFilter
 from sbbf_tool.editing.edit import Edit as Edit
@@ -10,20 +10,6 @@ from sbbf_tool.errors import UncertainWriteError as UncertainWriteError
 from sbbf_tool.errors import UnreadableError as UnreadableError
 from sbbf_tool.errors import UsageError as UsageError
 from sbbf_tool.errors import WriteError as WriteError
-from sbbf_tool.extensions.conformance.corpus_writer import make_corpus as make_corpus
-from sbbf_tool.extensions.conformance.verbs import run_conformance as run_conformance
-from sbbf_tool.extensions.engine_runs.run import run_engines as run_engines
-from sbbf_tool.extensions.index.build import build_index as build_index
-from sbbf_tool.extensions.index.build import update_index as update_index
-from sbbf_tool.extensions.index.lake_index import prune_index as prune_index
-from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index as add_paimon_index
-from sbbf_tool.extensions.paimon.verbs.build import build_paimon_index as build_paimon_index
-from sbbf_tool.extensions.paimon.verbs.check import check_paimon as check_paimon
-from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon as inspect_paimon
-from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon as probe_paimon
-from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index as remove_paimon_index
-from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon as verify_paimon
-from sbbf_tool.extensions.report.write_page import write_report as write_report
 from sbbf_tool.rules.check_policy import Policy as Policy
 from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
 from sbbf_tool.rules.filter_spec import read_specs as read_specs
@@ -31,29 +17,18 @@ from sbbf_tool.rules.rule import Limits as Limits
 from sbbf_tool.running.run import Summary as Summary
 from sbbf_tool.running.run import advise as advise
 from sbbf_tool.running.run import run as run
-from sbbf_tool.verbs.add_filter import AddFilter as AddFilter
 from sbbf_tool.verbs.add_filter import add_filters as add_filters
-from sbbf_tool.verbs.advise import Advise as Advise
-from sbbf_tool.verbs.apply import Apply as Apply
 from sbbf_tool.verbs.apply import apply as apply
-from sbbf_tool.verbs.check import Check as Check
 from sbbf_tool.verbs.check import check as check
 from sbbf_tool.verbs.engines import engines as engines
-from sbbf_tool.verbs.explain import Explain as Explain
 from sbbf_tool.verbs.explain import explain as explain
-from sbbf_tool.verbs.inspect import Inspect as Inspect
 from sbbf_tool.verbs.inspect import inspect as inspect
-from sbbf_tool.verbs.probe import Probe as Probe
 from sbbf_tool.verbs.probe import probe as probe
 from sbbf_tool.verbs.prune import prune as prune
-from sbbf_tool.verbs.remove_filter import RemoveFilter as RemoveFilter
 from sbbf_tool.verbs.remove_filter import remove_filters as remove_filters
-from sbbf_tool.verbs.repair import Repair as Repair
 from sbbf_tool.verbs.repair import repair as repair
-from sbbf_tool.verbs.resize import Resize as Resize
 from sbbf_tool.verbs.resize import resize_filters as resize_filters
 from sbbf_tool.verbs.size import size_filter as size_filter
-from sbbf_tool.verbs.verify import Verify as Verify
 from sbbf_tool.verbs.verify import verify as verify
 
 __version__: str

@@ -11,11 +11,13 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from parts.functions import public_names
 from sbbf_tool.cli import COMMANDS, run
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.idl import ttypes
@@ -27,8 +29,8 @@ GENERATED = PACKAGE / "parquet" / "idl"
 
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
 ORDER = (
-    "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "extension", "bloom", "parquet",
-    "encryption",
+    "exports", "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "extension",
+    "bloom", "parquet", "encryption",
     "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "running", "spark", "cli",
 )  # fmt: skip
 BUDGETS = {
@@ -44,16 +46,16 @@ BUDGETS = {
     "writers": 475,
     "advice": 802,
     "editing": 926,
-    "verbs": 3_475,
+    "verbs": 3_477,
     "running": 2_000,
     "spark": 1_815,
     "cli": 5_877,
     "avro": 380,
-    "paimon": 4_880,
+    "paimon": 4_882,
     "tables": 4_440,
-    "report": 1_955,
-    "conformance": 1_788,
-    "engine_runs": 1_402,
+    "report": 1_957,
+    "conformance": 1_790,
+    "engine_runs": 1_404,
     "index": 1_400,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
@@ -398,7 +400,6 @@ def test_only_cli_spells_options():
 
 OF_EXTENSIONS = re.compile(r"(?i:paimon|ducklake|iceberg|jinja|avro|conformance)|\bDelta\b|_delta_log|DeltaTable")
 MAY_NAME = {
-    "__init__.pyi": "type checkers know the functions of our extensions",
     "cli/add_filter.py": "the properties of Iceberg's writers",
     "cli/advise.py": "Iceberg's writers",
     "cli/remove_filter.py": "the properties of Iceberg's writers",
@@ -472,10 +473,11 @@ def test_add_filter_loads_numpy_only_for_values_that_must_be_decoded(fixtures, t
 def test_the_public_names_are_there():
     import sbbf_tool
 
-    assert len(sbbf_tool.__all__) >= 30
-    assert set(sbbf_tool.__all__) < set(dir(sbbf_tool))
-    for name in sbbf_tool.__all__:
-        assert getattr(sbbf_tool, name).__name__ == name
+    assert len(sbbf_tool.__all__) == 30, "verbs have their own package, and so has each extension"
+    for name, home in public_names().items():
+        module = import_module(home)
+        assert name in dir(module)
+        assert getattr(module, name).__name__ == name
     names: dict[str, object] = {}
     exec("from sbbf_tool import *", names)
     assert set(sbbf_tool.__all__) < set(names)

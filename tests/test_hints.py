@@ -8,11 +8,13 @@ import os
 import pickle
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import click
 
 import sbbf_tool
+from parts.functions import public_names
 from sbbf_tool.cli import cli
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.display import escape
@@ -68,13 +70,13 @@ def test_fixes_are_commands_and_calls_that_exist(fix):
     paths = next(parameter.name for parameter in command.params if isinstance(parameter, click.Argument))
     assert tuple(values.pop(paths)) == fix.files
     assert set(values) == set(fix.parameters())
-    names = inspect.signature(getattr(sbbf_tool, fix.verb)).parameters.keys()
+    names = inspect.signature(getattr(import_module(public_names()[fix.verb]), fix.verb)).parameters.keys()
     assert fix.parameters().keys() <= names | inspect.signature(sbbf_tool.Edit).parameters.keys()
     assert isinstance(ast.parse(str(fix), mode="eval").body, ast.Call)
 
 
 def test_calls_work(fixtures: Path, tmp_path: Path):
-    lake, namespace = tmp_path / "lake", vars(sbbf_tool) | {name: getattr(sbbf_tool, name) for name in sbbf_tool.__all__}
+    lake, namespace = tmp_path / "lake", {name: getattr(import_module(home), name) for name, home in public_names().items()}
     lake.mkdir()
     file = shutil.copy(fixtures / "events.parquet", lake / "a.parquet")
     for paths in (lake, file, lake / "*.parquet"):

@@ -15,6 +15,7 @@ import sbbf_tool
 from sbbf_tool import log
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.storage.objects.retries import Retries
+from sbbf_tool.verbs import AddFilter
 
 DATA = Path(__file__).parent.parent / "fixtures" / "pyarrow-filters.parquet"
 PLAIN = DATA.with_name("pyarrow-plain.parquet")
@@ -86,6 +87,6 @@ def test_processes_of_a_run_log_too(tmp_path: Path, capfd: pytest.CaptureFixture
     for name in "abcd":
         shutil.copy(PLAIN, tmp_path / f"{name}.parquet")
     with log.show_log(lambda line: print(line, file=sys.stderr, flush=True)):
-        sbbf_tool.run(sbbf_tool.AddFilter(sbbf_tool.FilterSpec("id")), tmp_path, edit=sbbf_tool.Edit(in_place=True), jobs=2)
+        sbbf_tool.run(AddFilter(sbbf_tool.FilterSpec("id")), tmp_path, edit=sbbf_tool.Edit(in_place=True), jobs=2)
     messages = capfd.readouterr().err
     assert {f"{tmp_path / name}.parquet" for name in "abcd"} <= {line.split(" ")[1].rstrip(":") for line in messages.splitlines()}

@@ -45,7 +45,6 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     assert expected - names == set()
     assert {
         "sbbf_tool/py.typed",
-        "sbbf_tool/__init__.pyi",
         "sbbf_tool/query_engines/engines.toml",
         "sbbf_tool/query_engines/runs.toml",
     } <= names

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import sbbf_tool
@@ -15,15 +17,23 @@ _LONGEST = 120
 
 def describe(kind: str) -> str:
     """Describe the public names of a kind: `functions`, `classes` or `errors`."""
-    return paragraphs(*(part for name in sorted(sbbf_tool.__all__, key=str.lower) for part in _describe_name(name, kind)))
+    names = sorted(public_names().items(), key=lambda item: item[0].lower())
+    return paragraphs(*(part for name, home in names for part in _describe_name(name, home, kind)))
 
 
-def _describe_name(name: str, kind: str) -> Iterator[str]:
-    value = getattr(sbbf_tool, name)
+def public_names() -> dict[str, str]:
+    """Map each public name to the package that has it."""
+    root = Path(sbbf_tool.__file__).parent
+    packages = (".".join(stub.parent.relative_to(root.parent).parts) for stub in sorted(root.rglob("__init__.pyi")))
+    return {name: package for package in packages for name in import_module(package).__all__}
+
+
+def _describe_name(name: str, home: str, kind: str) -> Iterator[str]:
+    value = getattr(import_module(home), name)
     if kind_of(value) == kind:
         yield f"### {name}"
         if kind != "errors":
-            yield block("pyi", _format_signature(name, value))
+            yield block("pyi", f"from {home} import {name}\n\n{_format_signature(name, value)}")
         yield from _format_docstring(value)
         if kind == "classes":
             yield _list_members(value)

@@ -10,6 +10,7 @@ import pytest
 import sbbf_tool
 from browser.chromium import Browser, read_json
 from sbbf_tool.cli import run
+from sbbf_tool.extensions.report import write_report
 from support.defects import DEFECTS
 from support.tables import each
 
@@ -26,7 +27,7 @@ def page(tmp_path: Path) -> Path:
 @each("name", ["duckdb-filters.parquet", "spark-1000-bytes.parquet", "pyarrow-plain.parquet", "drafts", "."])
 def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> None:
     queries = ["id = 5", "id = 1000 AND k IN (1, 2)"] if name.startswith("duckdb") else []
-    sbbf_tool.write_report(FIXTURES / name, page, queries=queries)
+    write_report(FIXTURES / name, page, queries=queries)
     assert browser.check_page(page) == []
     assert read_json(browser, "document.querySelectorAll('svg .mark').length") > 1
     assert read_json(browser, "[...document.querySelectorAll('figure')].filter(figure => !figure.querySelector('table')).length") == 0
@@ -37,7 +38,7 @@ def test_the_numbers_are_those_of_the_json(browser: Browser, page: Path, capsys:
     assert run(["inspect", str(path), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     rows = [row for row in document["filters"] if row["estimated_fpp"] is not None]
-    sbbf_tool.write_report(path, page)
+    write_report(path, page)
     browser.open(page)
     numbers = "[...document.querySelectorAll('#%s table')].map(table => [...table.tBodies[0].rows].map(row => [...row.cells].map("
     numbers += "cell => cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v))))"
@@ -53,21 +54,21 @@ def test_the_numbers_are_those_of_the_json(browser: Browser, page: Path, capsys:
 def test_before_and_now(browser: Browser, tmp_path: Path, page: Path) -> None:
     earlier = tmp_path / "earlier.json"
     assert run(["inspect", str(FIXTURES / "pyarrow-plain.parquet"), "--report", str(earlier), "-q"]) == 0
-    sbbf_tool.write_report(FIXTURES / "pyarrow-filters.parquet", page, against=earlier)
+    write_report(FIXTURES / "pyarrow-filters.parquet", page, against=earlier)
     assert browser.check_page(page) == []
 
 
 @each("defect", ["saturated", "identical-blocks", "unreadable-filter"])
 def test_the_page_names_the_defect(browser: Browser, tmp_path: Path, page: Path, defect: str) -> None:
     DEFECTS[defect].make(tmp_path / "defect.parquet")
-    sbbf_tool.write_report(tmp_path / "defect.parquet", page)
+    write_report(tmp_path / "defect.parquet", page)
     assert browser.check_page(page) == []
     assert defect in browser.text().replace("\n", " ")
 
 
 def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: Path) -> None:
     DEFECTS["false-negatives"].make(tmp_path / "defect.parquet")
-    sbbf_tool.write_report(tmp_path / "defect.parquet", page)
+    write_report(tmp_path / "defect.parquet", page)
     browser.open(page)
     lines = "[...document.querySelectorAll('#findings td:nth-child(2)')].map(cell => { const range = document.createRange(); "
     lines += "range.selectNodeContents(cell); return range.getClientRects().length })"
@@ -81,7 +82,7 @@ def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: 
 
 
 def test_a_heading_sorts_its_table(browser: Browser, page: Path) -> None:
-    sbbf_tool.write_report(FIXTURES / "duckdb-filters.parquet", page)
+    write_report(FIXTURES / "duckdb-filters.parquet", page)
     browser.open(page)
     sizes = "[...document.querySelectorAll('#columns tbody tr')].map(row => Number(row.cells[3].dataset.v))"
     before = read_json(browser, sizes)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import make_corpus, run_conformance
+from sbbf_tool.extensions.conformance import make_corpus, run_conformance
 from support.environments import NotInstallableError, install_npm
 from support.tables import each
 

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sbbf_tool import Probe, run
+from sbbf_tool import run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
 from sbbf_tool.extensions.index.lake_index import open_index, prune_index
+from sbbf_tool.verbs import Probe
 from support.buckets import Bucket
 
 FILES, ROWS = 40, 500

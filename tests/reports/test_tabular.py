@@ -16,7 +16,18 @@ import pyarrow as pa
 import pytest
 
 import sbbf_tool
+from sbbf_tool.extensions.conformance import make_corpus, run_conformance
+from sbbf_tool.extensions.engine_runs import run_engines
 from sbbf_tool.extensions.index.build import build_index
+from sbbf_tool.extensions.paimon import (
+    add_paimon_index,
+    build_paimon_index,
+    inspect_paimon,
+    probe_paimon,
+    remove_paimon_index,
+    verify_paimon,
+)
+from sbbf_tool.extensions.report import write_report
 from sbbf_tool.extensions.tables.copies import AbandonedCopy, AbandonedReport
 from sbbf_tool.reports.probe import RowsReport
 from sbbf_tool.reports.rules import RulesReport
@@ -73,25 +84,21 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "add_filter.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new"),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
     "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterSpec("id"),)))),
-    "conformance.ConformanceReport": lambda folder: sbbf_tool.run_conformance(
-        reader="false {file} {column} {value}", only="booleans/empty.parquet"
-    ),
-    "conformance.MadeCorpus": lambda folder: sbbf_tool.make_corpus(str(folder / "corpus"), only="types/int8.parquet"),
-    "engine_runs.EngineRunsReport": lambda folder: sbbf_tool.run_engines(FILTERS, "id", 42, "pyarrow"),
+    "conformance.ConformanceReport": lambda folder: run_conformance(reader="false {file} {column} {value}", only="booleans/empty.parquet"),
+    "conformance.MadeCorpus": lambda folder: make_corpus(str(folder / "corpus"), only="types/int8.parquet"),
+    "engine_runs.EngineRunsReport": lambda folder: run_engines(FILTERS, "id", 42, "pyarrow"),
     "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
     "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
     "index.IndexReport": lambda folder: build_index(FILTERS, "id", str(folder / "lake.sbbfx")),
     "inspect.InspectReport": lambda folder: sbbf_tool.inspect(FILTERS),
-    "paimon.AddIndexReport": lambda folder: sbbf_tool.add_paimon_index(
-        shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True
-    ),
-    "paimon.BuildReport": lambda folder: sbbf_tool.build_paimon_index(paimon_file(folder), ["customer"], output=folder / "new.index"),
-    "paimon.PaimonInspectReport": lambda folder: sbbf_tool.inspect_paimon(TABLE),
-    "paimon.RemoveIndexReport": lambda folder: sbbf_tool.remove_paimon_index(shutil.copytree(TABLE, folder / "less"), dry_run=True),
-    "paimon.PaimonProbeReport": lambda folder: sbbf_tool.probe_paimon(TABLE, "customer", ["8fd593c4", None]),
-    "report.PageReport": lambda folder: sbbf_tool.write_report(FILTERS, folder / "page.html"),
-    "paimon.PaimonVerifyReport": lambda folder: sbbf_tool.verify_paimon(TABLE),
+    "paimon.AddIndexReport": lambda folder: add_paimon_index(shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True),
+    "paimon.BuildReport": lambda folder: build_paimon_index(paimon_file(folder), ["customer"], output=folder / "new.index"),
+    "paimon.PaimonInspectReport": lambda folder: inspect_paimon(TABLE),
+    "paimon.RemoveIndexReport": lambda folder: remove_paimon_index(shutil.copytree(TABLE, folder / "less"), dry_run=True),
+    "paimon.PaimonProbeReport": lambda folder: probe_paimon(TABLE, "customer", ["8fd593c4", None]),
+    "report.PageReport": lambda folder: write_report(FILTERS, folder / "page.html"),
+    "paimon.PaimonVerifyReport": lambda folder: verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
     "probe.RowsReport": lambda folder: RowsReport(**vars(sbbf_tool.probe(FILTERS, "id", [1000, -1], rows=True))),
     "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),

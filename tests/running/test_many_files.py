@@ -12,6 +12,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool import UsageError
 from sbbf_tool.cli import run
+from sbbf_tool.verbs import AddFilter
 from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
 from support.tables import each
 
@@ -137,7 +138,7 @@ def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
         code, _, err = sbbf(capsys, *add, output)
         assert code in (2, 4)
         assert message in err
-    sbbf_tool.run(sbbf_tool.AddFilter("id"), "lake", edit=sbbf_tool.Edit("python/"))
+    sbbf_tool.run(AddFilter("id"), "lake", edit=sbbf_tool.Edit("python/"))
     assert Path("python/day=2/a.parquet").exists()
 
 
@@ -153,7 +154,7 @@ def test_new_files_are_not_among_those_that_are_read(tmp_path, monkeypatch, caps
     assert (code, err.count("\n")) == (2, 1)
     assert f"{output}: the result would be among the files of lake" in err
     with pytest.raises(UsageError, match="name a folder outside it"):
-        sbbf_tool.run(sbbf_tool.AddFilter("id"), names.split(), edit=sbbf_tool.Edit(output))
+        sbbf_tool.run(AddFilter("id"), names.split(), edit=sbbf_tool.Edit(output))
     assert not Path(output).exists()
     assert sbbf(capsys, "add-filter", "*.parquet", "-c", "id", "-o", "out/")[0] == 0
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import AddFilter, Apply, Edit, FilterSpec, Inspect, Probe, Verify
+from sbbf_tool import Edit, FilterSpec
 from sbbf_tool import run as run_verb
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.reports.verify import VerifyReport
+from sbbf_tool.verbs import AddFilter, Apply, Inspect, Probe, Verify
 from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.add_filter import add_filters as add_to_one
 from sbbf_tool.verbs.inspect import InspectReport

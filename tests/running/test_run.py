@@ -20,26 +20,9 @@ import pytest
 
 import sbbf_tool
 from running.calls import rows_of
-from sbbf_tool import (
-    AddFilter,
-    Apply,
-    Check,
-    Edit,
-    Explain,
-    FilterSpec,
-    Inspect,
-    Probe,
-    RefusedError,
-    RemoveFilter,
-    Repair,
-    Resize,
-    SbbfError,
-    UnreadableError,
-    UsageError,
-    Verify,
-    run,
-)
+from sbbf_tool import Edit, FilterSpec, RefusedError, SbbfError, UnreadableError, UsageError, run
 from sbbf_tool.running import local
+from sbbf_tool.verbs import AddFilter, Apply, Check, Explain, Inspect, Probe, RemoveFilter, Repair, Resize, Verify
 from support.lakes import MIXED, digests, mixed, partitioned, small_files
 from support.tables import each
 

@@ -9,11 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from extensions.index.lakes_of_all_kinds import values_of, write_lake
-from sbbf_tool import Probe, run
+from sbbf_tool import run
 from sbbf_tool.extensions.index.build import build_index, update_index
 from sbbf_tool.extensions.index.lake_index import prune_index
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.source import SbbfDataSource
+from sbbf_tool.verbs import Probe
 
 
 @pytest.fixture

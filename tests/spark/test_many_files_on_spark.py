@@ -12,11 +12,12 @@ from support.lakes import assert_has_filters, digests, linked_files, small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
-from sbbf_tool import AddFilter, Edit, FilterSpec, Inspect
+from sbbf_tool import Edit, FilterSpec
 from sbbf_tool import run as run_verb
 from sbbf_tool.spark import bundles, outcomes, pipeline
 from sbbf_tool.spark.outcomes import rows_of
 from sbbf_tool.spark.runner import Spark
+from sbbf_tool.verbs import AddFilter, Inspect
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 

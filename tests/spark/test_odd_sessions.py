@@ -25,11 +25,11 @@ from support.lakes import small_files
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
-from sbbf_tool import Inspect
 from sbbf_tool.spark import pipeline, probe_keys, register
 from sbbf_tool.spark.outcomes import rows_of
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.session import session
+from sbbf_tool.verbs import Inspect
 
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sbbf_tool import Probe, run
+from sbbf_tool import run
+from sbbf_tool.verbs import Probe
 
 
 def count_present(name: object, values: Iterable[Any], column: str = "id", **options: Any) -> dict[Any, int]:

@@ -7,6 +7,14 @@ from pathlib import Path
 from typing import assert_type
 
 import sbbf_tool
+from sbbf_tool.extensions.paimon import (
+    add_paimon_index,
+    build_paimon_index,
+    inspect_paimon,
+    probe_paimon,
+    remove_paimon_index,
+    verify_paimon,
+)
 from sbbf_tool.extensions.paimon.reports import (
     AddIndexReport,
     BuildReport,
@@ -20,6 +28,7 @@ from sbbf_tool.reports.engines import EnginesReport
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.verify import VerifyReport
+from sbbf_tool.verbs import AddFilter, Advise, Verify
 from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice
 from sbbf_tool.verbs.explain import ExplainReport, RowGroupExplanation
@@ -67,12 +76,12 @@ def change(path: Path) -> None:
 
 def many(path: Path) -> None:
     paths = [path, "lake/*.parquet"]
-    assert_type(sbbf_tool.Verify("user_id").columns, Iterable[str])
-    for row in sbbf_tool.run(sbbf_tool.Verify(), paths, where="dt >= '2026-01-01'", jobs=2):
+    assert_type(Verify("user_id").columns, Iterable[str])
+    for row in sbbf_tool.run(Verify(), paths, where="dt >= '2026-01-01'", jobs=2):
         assert_type(row.report, VerifyReport | None)
         assert_type(row.exit_code, int)
-    assert_type(sbbf_tool.run(sbbf_tool.Advise(["user_id = 42"]), paths, jobs=2), AdviceReport)
-    add, edit = sbbf_tool.AddFilter(sbbf_tool.FilterSpec(("user_id",))), sbbf_tool.Edit(in_place=True)
+    assert_type(sbbf_tool.run(Advise(["user_id = 42"]), paths, jobs=2), AdviceReport)
+    add, edit = AddFilter(sbbf_tool.FilterSpec(("user_id",))), sbbf_tool.Edit(in_place=True)
     assert_type(sbbf_tool.run(add, paths, edit=edit), sbbf_tool.Summary)
     assert_type([commit.version for commit in sbbf_tool.run(add, paths, edit=edit).commits], list[str])
     with sbbf_tool.run(add, paths, edit=edit, errors="return") as rows:
@@ -81,12 +90,12 @@ def many(path: Path) -> None:
 
 
 def paimon(path: Path) -> None:
-    assert_type(sbbf_tool.inspect_paimon(path), PaimonInspectReport)
-    assert_type(sbbf_tool.probe_paimon(path, "customer", ["a"]), PaimonProbeReport)
-    assert_type(sbbf_tool.verify_paimon(path), PaimonVerifyReport)
-    assert_type(sbbf_tool.build_paimon_index(path, ["customer:fpp=0.01"]), BuildReport)
-    assert_type(sbbf_tool.add_paimon_index(path, ["customer"], dry_run=True), AddIndexReport)
-    assert_type(sbbf_tool.remove_paimon_index(path, ["customer"], dry_run=True), RemoveIndexReport)
+    assert_type(inspect_paimon(path), PaimonInspectReport)
+    assert_type(probe_paimon(path, "customer", ["a"]), PaimonProbeReport)
+    assert_type(verify_paimon(path), PaimonVerifyReport)
+    assert_type(build_paimon_index(path, ["customer:fpp=0.01"]), BuildReport)
+    assert_type(add_paimon_index(path, ["customer"], dry_run=True), AddIndexReport)
+    assert_type(remove_paimon_index(path, ["customer"], dry_run=True), RemoveIndexReport)
 
 
 def in_memory() -> None:

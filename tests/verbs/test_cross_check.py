@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import AddFilter, Edit, FilterSpec, add_filters, check, explain, probe, repair, verify
+from sbbf_tool import Edit, FilterSpec, add_filters, check, explain, probe, repair, verify
 from sbbf_tool.cli import run
 from sbbf_tool.parquet import plain_pages
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
+from sbbf_tool.verbs import AddFilter
 from support.corpus_edits import edit_footer
 from support.samples import write_column
 from support.tables import each

@@ -14,6 +14,7 @@ import sbbf_tool
 from sbbf_tool import RefusedError, UsageError
 from sbbf_tool.cli import run
 from sbbf_tool.errors import OversizedPageError
+from sbbf_tool.extensions.paimon import build_paimon_index
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
 from sbbf_tool.storage.memory import memory_bytes
@@ -142,7 +143,7 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
         lambda: sbbf_tool.verify(path, max_page_bytes=most - 1),
         lambda: build_elsewhere(path, ["v"], rebuild="all", max_page_bytes=most - 1),
         lambda: sbbf_tool.repair(path, in_place=True, max_page_bytes=most - 1),
-        lambda: sbbf_tool.build_paimon_index(path, ["v"], dry_run=True, max_page_bytes=most - 1),
+        lambda: build_paimon_index(path, ["v"], dry_run=True, max_page_bytes=most - 1),
     ):
         with pytest.raises(OversizedPageError) as refusal:
             refused()

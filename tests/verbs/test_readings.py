@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
-from sbbf_tool import AddFilter, Edit, FilterSpec, Probe, add_filters, explain, inspect, probe, prune, run
+from sbbf_tool import Edit, FilterSpec, add_filters, explain, inspect, probe, prune, run
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
+from sbbf_tool.verbs import AddFilter, Probe
 from support.corpus_edits import edit_footer
 from support.tables import each
 from verbs.instants import rounded_down, write_int96

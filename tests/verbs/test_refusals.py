@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import AddFilter, Edit, FilterSpec, RefusedError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool import Edit, FilterSpec, RefusedError, UsageError, add_filters, inspect, remove_filters
 from sbbf_tool.errors import LockedError, NoColumnError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, EncryptionAlgorithm, FileMetaData
+from sbbf_tool.verbs import AddFilter
 from support.corpus_edits import edit_footer
 from support.samples import listing, write_events
 from support.tables import each

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import Probe, UsageError, add_filters, probe, run
+from sbbf_tool import UsageError, add_filters, probe, run
 from sbbf_tool.cli import main
+from sbbf_tool.verbs import Probe
 from support.http_site import running
 from support.tables import each
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sbbf_tool.exports import exports
 from sbbf_tool.extension import Extension
 
 EXTENSION = Extension(
@@ -10,3 +11,5 @@ EXTENSION = Extension(
     views={"index": f"{__name__}.view:make_view"},
     indexes={".sbbfx": f"{__name__}.lake_index:open_index"},
 )
+
+__getattr__, __dir__ = exports(__name__)

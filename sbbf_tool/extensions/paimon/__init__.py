@@ -17,6 +17,7 @@ The verbs are in `verbs`, the commands in `commands`. No other module opens file
 
 from __future__ import annotations
 
+from sbbf_tool.exports import exports
 from sbbf_tool.extension import Extension
 
 EXTENSION = Extension(
@@ -36,3 +37,5 @@ EXTENSION = Extension(
     corpus={"paimon": f"{__name__}.corpus:make_paimon"},
     views={"paimon": f"{__name__}.view:make_view"},
 )
+
+__getattr__, __dir__ = exports(__name__)

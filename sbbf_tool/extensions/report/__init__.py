@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sbbf_tool.exports import exports
 from sbbf_tool.extension import Extension
 
 EXTENSION = Extension(
@@ -13,3 +14,5 @@ EXTENSION = Extension(
         "sbbf_tool.verbs.advise:AdviceReport": f"{__name__}.notebook:render_advice",
     },
 )
+
+__getattr__, __dir__ = exports(__name__)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import make_corpus
+from sbbf_tool.extensions.conformance import make_corpus
 from sbbf_tool.extensions.conformance.corpus import Corpus
 
 

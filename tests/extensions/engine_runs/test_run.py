@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from extensions.engine_runs.questions import absent_value, present_value
-from sbbf_tool import UsageError, add_filters, run_engines
+from sbbf_tool import UsageError, add_filters
 from sbbf_tool.cli import run as run_cli
-from sbbf_tool.extensions.engine_runs import catalog
+from sbbf_tool.extensions.engine_runs import catalog, run_engines
 from sbbf_tool.extensions.engine_runs.measure import Job, QueryCondition, RowDigest, count_row_groups
 from sbbf_tool.extensions.engine_runs.process import run_jobs
 from sbbf_tool.extensions.engine_runs.reports import EngineRunsReport

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, write_file, write_lake
-from sbbf_tool import Edit, Probe, RemoveFilter, Verify, probe, prune, run
+from sbbf_tool import Edit, probe, prune, run
 from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.errors import ChangedError, RefusedError, UsageError
@@ -31,6 +31,7 @@ from sbbf_tool.parquet.logical import AS_STORED
 from sbbf_tool.parquet.pages import read_page
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.discover import discover
+from sbbf_tool.verbs import Probe, RemoveFilter, Verify
 from support.lakes import mixed
 from support.tables import each
 

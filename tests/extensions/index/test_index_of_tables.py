@@ -10,10 +10,11 @@ import pytest
 from pyiceberg.types import LongType
 
 from extensions.tables.iceberg.iceberg_tables import sql_catalog
-from sbbf_tool import Probe, run
+from sbbf_tool import run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
 from sbbf_tool.extensions.index.lake_index import open_index, prune_index
+from sbbf_tool.verbs import Probe
 
 
 def append(table: Path, day: str, start: int) -> None:

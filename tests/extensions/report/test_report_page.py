@@ -21,6 +21,7 @@ import sbbf_tool
 from extensions.report.html_pages import ParsedPage, parse_page
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.extensions.report import write_report
 from sbbf_tool.extensions.report.contents import FileContents
 from sbbf_tool.extensions.report.gather import Gather
 from sbbf_tool.extensions.report.page import ReportPage
@@ -96,10 +97,10 @@ def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page)
         report = sbbf_tool.check(path)
     except SbbfError as error:
         with pytest.raises(type(error)):
-            sbbf_tool.write_report(path, page)
+            write_report(path, page)
         assert not page.exists()
         return
-    sbbf_tool.write_report(path, page)
+    write_report(path, page)
     rules = [table.column("rule") for table in read_page(page).tables if table.caption == "Findings"]
     assert rules == ([[finding.rule for finding in report.findings]] if report.findings else [])
 
@@ -111,7 +112,7 @@ def test_a_filter_with_false_negatives_is_marked_in_the_pictures(defect, tmp_pat
     report = sbbf_tool.check(path)
     (finding,) = (finding for finding in report.findings if finding.rule == defect)
     places = {(finding.column, evidence.row_group) for evidence in finding.evidence}
-    sbbf_tool.write_report(path, page, queries=[f"{finding.column} = 1"])
+    write_report(path, page, queries=[f"{finding.column} = 1"])
     content, text = read_page(page), page.read_text()
     fill = content.table("Fill of each filter")
     rows = zip(fill.column("column"), fill.column("row group"), fill.column("problem"), strict=True)
@@ -123,16 +124,16 @@ def test_a_filter_with_false_negatives_is_marked_in_the_pictures(defect, tmp_pat
 
 def test_the_page_is_the_same_again_and_replaces_the_old_one(page):
     path = FIXTURES / "pyarrow-filters.parquet"
-    first = sbbf_tool.write_report(path, page, queries=["id = 5", "k = 7 AND id IN (1, 2)"])
+    first = write_report(path, page, queries=["id = 5", "k = 7 AND id IN (1, 2)"])
     text = page.read_bytes()
-    assert sbbf_tool.write_report(path, page, queries=["id = 5", "k = 7 AND id IN (1, 2)"]) == first
+    assert write_report(path, page, queries=["id = 5", "k = 7 AND id IN (1, 2)"]) == first
     assert page.read_bytes() == text
     assert first.bytes == len(text)
     assert [*page.parent.iterdir()] == [page]
 
 
 def test_the_policy_allows_the_style_and_the_script_of_the_page_alone(page):
-    sbbf_tool.write_report(FIXTURES / "events.parquet", page)
+    write_report(FIXTURES / "events.parquet", page)
     text = page.read_text()
     for element in ("style", "script"):
         content = re.search(rf"<{element}>(.*?)</{element}>", text, re.DOTALL)
@@ -187,11 +188,11 @@ def test_what_a_page_never_replaces(tmp_path):
         (broken.parent, broken, {}, "would replace one of the files"),
     ):
         with pytest.raises(RefusedError, match=message):
-            sbbf_tool.write_report(source, page, **options)
+            write_report(source, page, **options)
     assert {path: path.read_bytes() for path in before} == before
     empty = tmp_path / "made-by-mktemp"
     empty.touch()
-    sbbf_tool.write_report(FIXTURES / "events.parquet", empty)
+    write_report(FIXTURES / "events.parquet", empty)
     assert empty.stat().st_size
 
 
@@ -199,10 +200,10 @@ def test_a_file_that_cannot_be_read_has_no_page(tmp_path, page):
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1")
     with pytest.raises(UnreadableError):
-        sbbf_tool.write_report(torn, page)
+        write_report(torn, page)
     page.write_text("<!DOCTYPE html>old")
     with pytest.raises(UnreadableError):
-        sbbf_tool.write_report(torn, page)
+        write_report(torn, page)
     assert page.read_text() == "<!DOCTYPE html>old"
 
 
@@ -215,14 +216,14 @@ def test_encrypted_files(page, capsys):
     assert run(["report", locked, "-o", str(page), "--allow", "overwrite", "--keys", str(folder / "keys.json")]) == 0
     assert sum(read_page(page).table("Bytes by content").column("bytes")) == Path(locked).stat().st_size
     signed = folder / "java-signed.parquet.encrypted"
-    assert sbbf_tool.write_report(signed, page).filters == 0
+    assert write_report(signed, page).filters == 0
     assert sum(read_page(page).table("Bytes by content").column("bytes")) == signed.stat().st_size
 
 
 class TestQueries:
     def test_the_steps_are_those_of_explain(self, page):
         path = FIXTURES / "pyarrow-filters.parquet"
-        sbbf_tool.write_report(path, page, queries=["id = 5"])
+        write_report(path, page, queries=["id = 5"])
         table = read_page(page).table("Row groups by engine")
         report = sbbf_tool.explain(path, "id", "5")
         for engine in report.engines:
@@ -232,7 +233,7 @@ class TestQueries:
     @each("query, message", [("id >", "id >"), ("nothing = 5", "nothing"), ("id = 'five'", "five"), ("id = NULL", "null|NULL")])
     def test_queries_without_an_answer(self, page, query, message):
         with pytest.raises(UsageError, match=message):
-            sbbf_tool.write_report(FIXTURES / "pyarrow-filters.parquet", page, queries=[query])
+            write_report(FIXTURES / "pyarrow-filters.parquet", page, queries=[query])
         assert not page.exists()
 
 
@@ -264,7 +265,7 @@ class TestComparison:
         earlier = tmp_path / "earlier.json"
         earlier.write_text(text)
         with pytest.raises(UsageError, match="not a report of inspect"):
-            sbbf_tool.write_report(FIXTURES / "events.parquet", page, against=earlier)
+            write_report(FIXTURES / "events.parquet", page, against=earlier)
         assert not page.exists()
 
 
@@ -345,7 +346,7 @@ def test_a_table(tmp_path):
     deltalake.write_deltalake(str(tmp_path / "orders"), table, partition_by=["day"])
     assert run(["add-filter", str(tmp_path / "orders"), "-c", "id", "--in-place"]) == 0
     page = tmp_path / "page.html"
-    report = sbbf_tool.write_report(tmp_path / "orders", page, queries="id = 7")
+    report = write_report(tmp_path / "orders", page, queries="id = 7")
     assert (report.files, report.filters) == (2, 2)
     content = parse_page(page.read_text())
     assert {row[0] for row in content.table("Filters by partition and column").rows} == {"day=a", "day=b"}
@@ -406,7 +407,7 @@ def test_a_file_of_many_row_groups_is_shown_in_bins(tmp_path):
     path, page = tmp_path / "many.parquet", tmp_path / "page.html"
     pq.write_table(pa.table({name: range(2400) for name in "ab"}), path, row_group_size=2, use_dictionary=False)
     sbbf_tool.add_filters(path, ["a", "b"], in_place=True)
-    sbbf_tool.write_report(path, page, queries=["a = 5"], quick=True)
+    write_report(path, page, queries=["a = 5"], quick=True)
     content = parse_page(page.read_text())
     assert content.marks <= 7 * MOST_MARKS
     assert "".join(page.read_text().split("<figure")[1:2]).count("<rect") <= MOST_MARKS

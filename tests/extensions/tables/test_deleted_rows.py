@@ -28,7 +28,6 @@ from extensions.tables.iceberg.iceberg_tables import (
     sql_catalog,
     to_hadoop,
 )
-from sbbf_tool import Probe
 from sbbf_tool import run as run_verb
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
@@ -37,6 +36,7 @@ from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex
 from sbbf_tool.file.table_file import UnknownDeletes
+from sbbf_tool.verbs import Probe
 from support.delta_logs import (
     add,
     inline_vector,
