@@ -40,7 +40,7 @@ BUDGETS = {
     "encryption": 820,
     "storage": 5_208,
     "reports": 906,
-    "file": 3_074,
+    "file": 3_093,
     "query_engines": 527,
     "rules": 1_791,
     "writers": 475,

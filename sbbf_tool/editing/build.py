@@ -239,13 +239,13 @@ def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks
     column = file.footer.columns[key[1]]
     with file.locate_errors(f"column {column.name}, row group {key[0]}"):
         file.footer.ensure_counts(key[0], column)
-    forms = _forms(file, key)
     check = StatisticsCheck(file.footer, key[0], column)
     values = StoredValues(file, key, check)
-    bloom = _insert_values(values, first_bytes(file, key, target, values.distinct), key, memory)
+    distinct = None if values.dictionary is None else len(values.dictionary)
+    bloom = _insert_values(values, first_bytes(file, key, target, distinct), key, memory)
     if not target.is_stated:
         # Small filters vary: of those whose size is enough for the expected FPP, some need twice that size, and very few more.
-        size = target.bytes_for(values.distinct or values.count, forms)
+        size = target.bytes_for(distinct or values.count, _forms(file, key))
         while bloom.fpp > target.fpp and (size := max(size, 2 * bloom.num_bytes)) <= target.largest:
             bloom = _insert_values(values, size, key, None)
         bloom = bloom.fold_to_fpp(target.fpp)

@@ -19,34 +19,36 @@ from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 
 _Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
 """The number of values, their hashes, the hashes of their equals, and their extremes if a check needs them."""
+_NO_HASHES = memoryview(b"").cast("Q")
 
 
 class StoredValues:
     """A chunk's values as hashes; threads must not share it. Raises UnreadableError if the values cannot be read.
 
-    A `check` receives the values too, and compares them with the footer's statistics.
+    A `check` receives the values too, and compares them with the footer's statistics. With `counts_all`, references to a dictionary are
+    read too: they are counted instead of its entries, and must refer to one of these.
     """
 
-    def __init__(self, file: ParquetFile, key: ChunkKey, check: StatisticsCheck | None = None) -> None:
+    def __init__(self, file: ParquetFile, key: ChunkKey, check: StatisticsCheck | None = None, *, counts_all: bool = False) -> None:
         self._file = file
         self._check = check
+        self._counts_all = counts_all
         self._row_group, self._column = key[0], file.footer.columns[key[1]]
         self._pages = file.pages(self._row_group, self._column)
         self._normalised = equals.has_interval_mark(file.footer, self._column)
         self.count = 0
-        """Number of values behind the last `hashes`: non-null values, and each value of a dictionary once."""
+        """Number of values behind the last `hashes`: non-null values, and, unless all are counted, each value of a dictionary once."""
         self.are_decoded = False
         """Whether the last `hashes` came from pages that pyarrow decoded."""
         self.page_types: set[int] = set()
         """Types of the pages that were read without pyarrow."""
         self.bytes_read = 0
         """Bytes of the chunk that were read."""
-        self._dictionary: plain_pages.PlainPage | None = None
+        self.dictionary: plain_pages.PlainPage | None = None
+        """The dictionary, if the footer states that all values are in it."""
         if is_dictionary_encoded(self._pages.meta):
             with self._locate_errors():
-                self._dictionary = self._plain_chunk().dictionary()
-        self.distinct = len(self._dictionary) if self._dictionary is not None else None
-        """Upper bound on the distinct values, if the footer states that all values are in a dictionary."""
+                self.dictionary = self._plain_chunk().dictionary()
 
     @property
     def non_null_count(self) -> int | None:
@@ -83,11 +85,14 @@ class StoredValues:
             self.count += count
 
     def _plain_pages(self) -> Iterator[_Run]:
-        for page in self._plain_chunk().pages(self._dictionary):
+        for page in self._plain_chunk().pages(self.dictionary):
             if isinstance(page, plain_pages.PlainPage):
                 self.page_types.add(page.page_type)
+                count = 0 if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE else len(page)
                 equals_of_page = page.hashes_of_equals(normalised_intervals=self._normalised)
-                yield len(page), page.hashes, equals_of_page, page.extremes() if self._check is not None else None
+                yield count, page.hashes, equals_of_page, page.extremes() if self._check is not None else None
+            elif self._counts_all:
+                yield len(page()[1]), _NO_HASHES, _NO_HASHES, None
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
         return plain_pages.PlainChunk(self._read, self._column, self._pages.meta, self._pages.ensure_size)

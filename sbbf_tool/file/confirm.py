@@ -144,8 +144,9 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
                         return
                     file.source.prefetch([(first, end - first)])
             elif in_dictionary:
-                rows, indices = page()
+                rows_of, indices = page()
                 places = np.flatnonzero(is_sought[indices])
+                rows = rows_of() if len(places) else places
                 yield from ((at, rows[group]) for entry, group in _group(indices[places], places) for at in in_dictionary[entry])
 
 

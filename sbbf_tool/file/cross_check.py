@@ -132,10 +132,9 @@ def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: Stati
     from sbbf_tool.parquet.values import read_chunk
 
     column = file.footer.columns[key[1]]
-    pages = file.pages(key[0], column)
     decoded_values = StatisticsCheck(file.footer, key[0], column)
     count = missing = 0
-    for run in read_chunk(file.footer, key[0], column, pages):
+    for run in read_chunk(file.footer, key[0], column, file.pages(key[0], column)):
         missing += bloom.count_missing(run.hashes())
         decoded_values.add(run.extremes())
         count += len(run)

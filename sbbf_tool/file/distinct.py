@@ -19,8 +19,6 @@ import numpy as np
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.pages import is_dictionary_encoded
-from sbbf_tool.parquet.plain_pages import PlainChunk
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,18 +123,16 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     few more if `enough` is given. Raises UnreadableError.
     """
     sketch = Sketch()
-    pages = file.pages(row_group, column)
     with file.locate_errors(f"column {column.name}, row group {row_group}"):
-        if is_dictionary_encoded(pages.meta):
-            page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
-            if page is not None:
-                sketch.add(page.hashes)
-                # DuckDB 2.0.1 repeats entries in the dictionary of an ENUM.
-                has_repeated = sketch.is_complete or sketch.ndv < len(page) * (1 - 5 * STANDARD_ERROR)
-                return Distinct(count, sketch.ndv if has_repeated else float(len(page)), DICTIONARY, *sketch.smallest(COMPARED))
-        if enough is None and pages.bytes > WHOLE_BYTES:
+        values = StoredValues(file, (row_group, column.index))
+        if (dictionary := values.dictionary) is not None:
+            sketch.add(dictionary.hashes)
+            # DuckDB 2.0.1 repeats entries in the dictionary of an ENUM.
+            has_repeated = sketch.is_complete or sketch.ndv < len(dictionary) * (1 - 5 * STANDARD_ERROR)
+            return Distinct(count, sketch.ndv if has_repeated else float(len(dictionary)), DICTIONARY, *sketch.smallest(COMPARED))
+        if enough is None and file.footer.chunk_meta(row_group, column.index).bytes > WHOLE_BYTES:
             enough = PART_VALUES
-        with closing(StoredValues(file, (row_group, column.index)).stored_hashes()) as runs:
+        with closing(values.stored_hashes()) as runs:
             ndv, num_values, is_all = _estimate_ndv(sketch, runs, enough, count)
     how = EXTRAPOLATED if not is_all else EXACT if sketch.is_complete else ESTIMATED
     return Distinct(max(num_values, count), ndv, how, *sketch.smallest(COMPARED))

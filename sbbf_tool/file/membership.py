@@ -17,6 +17,8 @@ from sbbf_tool.bloom import hashing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file import misses
+from sbbf_tool.file.chunk_hashes import StoredValues
+from sbbf_tool.file.cross_check import is_tested
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column
@@ -44,8 +46,6 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
 
     A draft's filter is queried in its own dialect if the values determine the dialect.
     """
-    from sbbf_tool.parquet.values import read_chunk
-
     column = file.footer.columns[stored.column]
     hasher: ValueHasher = hashing
     reading = None
@@ -55,15 +55,14 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
         if (reading := drafts.decide_by_chunk(file, stored)) is not None:
             stored, bloom = reading.stored, reading.bloom
             hasher = drafts.hasher_for(reading.dialect, column, bloom.num_blocks)
-    tally, check = _Tally(column, bloom, hasher), StatisticsCheck(file.footer, stored.row_group, column)
-    problem = None
-    try:
-        pages = file.pages(stored.row_group, column)
-        for values in read_chunk(file.footer, stored.row_group, column, pages):
-            tally.add(values)
-            check.add(values.extremes())
-    except UnreadableError as error:
-        problem = error.message
+    tally = _Tally(column, bloom, hasher)
+    problem: str | None = None
+    wrong_statistics: tuple[str, ...] = ()
+    if hasher is not hashing or not tally.holds_all(file, stored.row_group):
+        try:
+            wrong_statistics = tally.decode(file, stored.row_group)
+        except UnreadableError as error:
+            problem = error.message
     cause = misses.explain(bloom, column, list(tally.sample)) if tally.sample else None
     absent = tally.absent_keys()
     return FilterVerification(
@@ -88,7 +87,7 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
         absent_keys=len(absent),
         problem=problem,
         dialect=reading.dialect.name if reading else None,
-        wrong_statistics=check.contradictions(tally.values) if problem is None else (),
+        wrong_statistics=wrong_statistics,
     )
 
 
@@ -107,7 +106,38 @@ class _Tally:
         """Some of the false negatives, each once."""
         self.excluded_forms: set[bytes] = set()
 
-    def add(self, values: PlainValues) -> None:
+    def holds_all(self, file: ParquetFile, row_group: int) -> bool:
+        """Query the filter for the hashes of a chunk's pages, which pyarrow then need not decode.
+
+        Return False if they do not suffice: the filter or the statistics exclude one of them, which may be an unused entry of a dictionary,
+        or pyarrow is needed to know that the pages were read correctly (`cross_check`).
+        """
+        check = StatisticsCheck(file.footer, row_group, self._column)
+        if self._column.max_repetition or not check.is_complete or not is_tested(file.footer.metadata.created_by):
+            return False
+        try:
+            file.footer.ensure_counts(row_group, self._column)
+            values = StoredValues(file, (row_group, self._column.index), check, counts_all=True)
+            for hashes in filter(len, values.hashes()):
+                if self._bloom.count_missing(hashes):
+                    return False
+                self._mark_keys(hashes)
+        except UnreadableError:
+            return False
+        self.values = values.count
+        return not check.contradictions(values.count)
+
+    def decode(self, file: ParquetFile, row_group: int) -> tuple[str, ...]:
+        """Query the filter for all values of a chunk, and return the statistics that they contradict."""
+        from sbbf_tool.parquet.values import read_chunk
+
+        self.values, check = 0, StatisticsCheck(file.footer, row_group, self._column)
+        for values in read_chunk(file.footer, row_group, self._column, file.pages(row_group, self._column)):
+            check.add(values.extremes())
+            self._add(values)
+        return check.contradictions(self.values)
+
+    def _add(self, values: PlainValues) -> None:
         hashes = values.hashes(self._hasher)
         self.values += len(values)
         shown = values.hashes_shown(self._hasher) if equals.narrow_bits(self._column) is not None else hashes
@@ -116,24 +146,22 @@ class _Tally:
             absent |= np.frombuffer(self._bloom.check_hashes(shown), np.bool_) == 0
             nans = values.are_nan()
             self.excluded_nans += int(np.count_nonzero(absent & nans))
-            self._count_false_negatives(values, np.flatnonzero(absent & ~nans))
-        if self._column.width is not None and self._column.width < _COLLISION_FREE_BYTES:
-            self._mark_keys(np.frombuffer(hashes, np.uint64))
+            positions = np.flatnonzero(absent & ~nans)
+            self.false_negatives += len(positions)
+            for position in positions[: misses.SAMPLE - len(self.sample)].tolist():
+                self.sample[values[position]] = None
+        self._mark_keys(hashes)
         if equals.is_interval(self._column) and self._hasher is hashing:  # no reader queries a draft's filter for the normalised form
             self.excluded_intervals += self._bloom.count_missing(values.hashes_of_equals())
         if self._column.physical == "INT96" and self._hasher is hashing:
             self.excluded_instants += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
         self.excluded_forms.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
 
-    def _count_false_negatives(self, values: PlainValues, positions: NDArray[np.intp]) -> None:
-        self.false_negatives += len(positions)
-        for position in positions[: misses.SAMPLE]:
-            if len(self.sample) < misses.SAMPLE:
-                self.sample[values[int(position)]] = None
-
-    def _mark_keys(self, hashes: NDArray[np.uint64]) -> None:
+    def _mark_keys(self, found: memoryview) -> None:
         """Mark the keys that are among these hashes. A filter of the keys excludes most hashes in a fraction of the time of a search."""
-        hashes = hashes[np.frombuffer(self._filter_of_keys.check_hashes(hashes.data), np.bool_)]
+        if self._column.width is None or self._column.width >= _COLLISION_FREE_BYTES:
+            return
+        hashes = np.frombuffer(found, np.uint64)[np.frombuffer(self._filter_of_keys.check_hashes(found), np.bool_)]
         at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
         self._stored_keys[at[self._keys[at] == hashes]] = True
 

@@ -16,8 +16,8 @@ from sbbf_tool.storage.memory import memory_bytes
 _USUAL_BYTES = 256 << 20
 _USUAL_RATIO = 1000
 _SHARE_OF_MEMORY = 4
-_ALWAYS_READ = 1 << 20
-"""The usual size of a page; every machine has enough memory for one."""
+_ALWAYS_READ = 2 << 20
+"""More than the usual size of a page, or of a dictionary; every machine has enough memory for one."""
 
 
 @dataclass(frozen=True, slots=True)

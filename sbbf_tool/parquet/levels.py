@@ -41,27 +41,33 @@ def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
     return np.concatenate(parts) if parts else np.empty(0, np.uint32)
 
 
-def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int | memoryview]]:
-    """Yield the length of each run, and the number that it repeats or its packed bytes."""
-    remaining, position = count, 0
+def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int | bytes]]:
+    """Yield the length of each run, and the number that it repeats or its packed bytes. Packed runs in a row are yielded as one."""
+    remaining, position, num_packed = count, 0, 0
+    packed: list[memoryview] = []
     while remaining > 0:
         header, position = _varint(data, position)
         if header & 1:
             size = (header >> 1) * width
-            packed = data[position : position + size]
+            packed.append(data[position : position + size])
             # The last group may be cut to the bytes that hold the remaining levels.
-            length = min(remaining, (header >> 1) * 8, len(packed) * 8 // width)
+            length = min(remaining, (header >> 1) * 8, len(packed[-1]) * 8 // width)
             if not length:
                 raise ValueError("the levels end early")
-            yield length, packed
+            num_packed += length
         else:
             size = (width + 7) // 8
             if position + size > len(data) or not header:
                 raise ValueError("the levels end early, or a run is empty")
+            if packed:
+                yield num_packed, b"".join(packed)
+                packed, num_packed = [], 0
             length = min(remaining, header >> 1)
             yield length, int.from_bytes(data[position : position + size], "little")
         position += size
         remaining -= length
+    if packed:
+        yield num_packed, b"".join(packed)
 
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
@@ -77,20 +83,20 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
     raise ValueError("the levels end early, or a number among them is too large")
 
 
-def _count_packed(packed: memoryview, highest: int, count: int) -> int:
+def _count_packed(packed: bytes, highest: int, count: int) -> int:
     if highest == 1:
         return (int.from_bytes(packed, "little") & (1 << count) - 1).bit_count()
     return int((_unpack(packed, highest.bit_length(), count) == highest).sum())
 
 
-def _unpack(packed: memoryview, width: int, count: int) -> NDArray[np.uint32]:
+def _unpack(packed: bytes, width: int, count: int) -> NDArray[np.uint32]:
     """Return the first `count` numbers of `width` bits each, at most 32, least significant bit first."""
     import numpy as np
 
     num_groups = (count + 7) // 8
     plain = np.zeros(num_groups * width + 8, np.uint8)
     size = min(len(packed), num_groups * width)
-    plain[:size] = np.frombuffer(packed[:size], np.uint8)
+    plain[:size] = np.frombuffer(packed, np.uint8, size)
     numbers = np.empty((num_groups, 8), np.uint32)
     for at in range(8):
         # Number `at` of each group begins in the same byte of its group, and the eight bytes from there have all of its bits.

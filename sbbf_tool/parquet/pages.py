@@ -26,8 +26,8 @@ EnsureSize: TypeAlias = Callable[[int, int], None]
 
 # pyarrow decodes the lengths of all values of a page at once, and a run of equal lengths takes no bytes.
 _LENGTH_BYTES = {Encoding.DELTA_LENGTH_BYTE_ARRAY: 4, Encoding.DELTA_BYTE_ARRAY: 8}
-# Most headers take some 30 bytes; page statistics in them may hold two whole values.
-_FIRST_WINDOW = 64
+# Most headers take some 30 bytes; page statistics in them hold two whole values, of up to 64 bytes in most files.
+_FIRST_WINDOW = 256
 
 
 class ChunkPages(NamedTuple):
@@ -116,14 +116,17 @@ class StoredPage(NamedTuple):
     @property
     def data(self) -> Any:
         """The part of the header that describes the values of a data page; None for other pages, and if it does not count the values."""
-        header = self.header
-        data = {PageType.DATA_PAGE: header.data_page_header, PageType.DATA_PAGE_V2: header.data_page_header_v2}.get(header.type)
+        kind, header = self.header.type, self.header
+        data = (
+            header.data_page_header if kind == PageType.DATA_PAGE else header.data_page_header_v2 if kind == PageType.DATA_PAGE_V2 else None
+        )
         return None if data is None or data.num_values is None or data.num_values < 0 else data
 
     @property
     def values(self) -> int:
         """Number of values of a data page, including nulls."""
-        return 0 if self.data is None else int(self.data.num_values)
+        data = self.data
+        return 0 if data is None else int(data.num_values)
 
     @property
     def place(self) -> str:
@@ -131,7 +134,8 @@ class StoredPage(NamedTuple):
 
     def ensure_size(self, ensure_size: EnsureSize) -> None:
         """Check the stated sizes. Raises the error of `ensure_size`, with the position."""
-        lengths = _LENGTH_BYTES.get(self.data.encoding, 0) * self.values if self.values else 0
+        data = self.data
+        lengths = 0 if data is None else _LENGTH_BYTES.get(data.encoding, 0) * data.num_values
         try:
             ensure_size(self.stored, max(self.size, lengths))
         except SbbfError as error:

@@ -139,8 +139,8 @@ class PlainPage:
         return np.array([self.plain[slice(*spans[place])] == plain for place in places.tolist()], np.bool_)
 
 
-ReadIndices: TypeAlias = "Callable[[], tuple[NDArray[np.int64], NDArray[np.uint32]]]"
-"""A data page that refers to the dictionary: reads the row of each value and its number there. Raises NotPlainError as `pages` does."""
+ReadIndices: TypeAlias = "Callable[[], tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]]"
+"""A data page that refers to the dictionary: returns how to get the rows of its values, and their numbers there. Raises NotPlainError."""
 
 
 def may_be_plain(column: Column, meta: ColumnMetaData) -> bool:
@@ -259,18 +259,20 @@ class PlainChunk:
         rows = None if self._column.max_repetition else partial(self._rows, defined, page.values, first_row)
         return self._page(plain, count, page, f"page at byte {page.offset:,}", rows)
 
-    def _read_indices(self, page: StoredPage, first_row: int, num_entries: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    def _read_indices(
+        self, page: StoredPage, first_row: int, num_entries: int
+    ) -> tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]:
         """Read a data page that refers to a dictionary with so many entries: see `ReadIndices`."""
         defined, packed = self._levels_and_values(page)
         try:
-            rows = self._rows(defined, page.values, first_row)
+            count = levels.count_highest(defined, self._column.max_definition, page.values)
             # The first byte is the width of an index; a page of nulls may have none.
-            indices = levels.decode(packed[1:], packed[0] if packed else 0, len(rows))
+            indices = levels.decode(packed[1:], packed[0] if packed else 0, count)
         except ValueError:
             raise NotPlainError from None
         if len(indices) and indices.max() >= num_entries:
             raise NotPlainError
-        return rows, indices
+        return partial(self._rows, defined, page.values, first_row), indices
 
     def _rows(self, defined: memoryview, count: int, first_row: int) -> NDArray[np.int64]:
         """Return the rows of the values of a page with these levels, of a column without lists. Raises as `levels.decode`."""
