@@ -38,7 +38,7 @@ BUDGETS = {
     "bloom": 1_160,
     "parquet": 4_140,
     "encryption": 820,
-    "storage": 5_208,
+    "storage": 5_211,
     "reports": 906,
     "file": 3_093,
     "query_engines": 527,

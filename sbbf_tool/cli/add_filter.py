@@ -86,7 +86,6 @@ def command(
     """
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.verbs.add_filter import AddFilter
-    from sbbf_tool.writers.iceberg import build_properties, record_properties
 
     if bool(columns) == use_advice:
         raise click.UsageError("give one of --column and --advise")
@@ -105,6 +104,8 @@ def command(
     spec = FilterSpec(columns, fpp, ndv, max_bytes)
     properties: Mapping[str, str | None] = {}
     if table is not None and also_new_files:
+        from sbbf_tool.writers.iceberg import build_properties, record_properties
+
         # The limit in bytes of a table is for all its columns.
         properties = record_properties(table.properties, build_properties([replace(spec, max_bytes=None)], table.name_for_property))
     work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))

@@ -224,7 +224,7 @@ class OpenEdit:
         if self.edit.in_place and not self.is_copied:
             places.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
         if not self.edit.dry_run:
-            places.ensure_renames(self.target)
+            self.edit.reuse.renames_in = places.ensure_renames(self.target, self.edit.reuse.renames_in)
 
     def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Raise RefusedError if the target cannot be written, or its disk cannot hold these filters, as far as the footer shows it."""

@@ -19,7 +19,6 @@ from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 
 _Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]
 """The number of values, their hashes, the hashes of their equals, and their extremes if a check needs them."""
-_NO_HASHES = memoryview(b"").cast("Q")
 
 
 class StoredValues:
@@ -92,7 +91,7 @@ class StoredValues:
                 equals_of_page = page.hashes_of_equals(normalised_intervals=self._normalised)
                 yield count, page.hashes, equals_of_page, page.extremes() if self._check is not None else None
             elif self._counts_all:
-                yield len(page()[1]), _NO_HASHES, _NO_HASHES, None
+                yield len(page()[1]), memoryview(b""), memoryview(b""), None
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
         return plain_pages.PlainChunk(self._read, self._column, self._pages.meta, self._pages.ensure_size)

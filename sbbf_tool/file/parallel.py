@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TypeVar
 
@@ -22,6 +21,8 @@ def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], j
     workers = min(len(key_list), max(1, jobs if jobs is not None else os.cpu_count() or 1))
     if workers <= 1:
         return {key: work(key) for key in key_list}
+    from concurrent.futures import ThreadPoolExecutor  # with `logging`
+
     with ThreadPoolExecutor(workers, thread_name_prefix="sbbf") as pool:
         try:
             return dict(zip(key_list, pool.map(work, key_list), strict=True))

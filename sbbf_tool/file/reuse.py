@@ -34,6 +34,7 @@ class Reuse:
         """The last question for a column, by the id of the column, which the question has."""
         self.tables = TableFinder()
         """Whether folders are tables, as far as the caller has determined it."""
+        self.renames_in: str | None = None  # the last folder in which a file was renamed to try it
 
     def __reduce__(self) -> tuple[type[Reuse], tuple[()]]:
         return Reuse, ()

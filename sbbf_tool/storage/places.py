@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -322,24 +322,28 @@ def ensure_open_to_new_files(folder: str, target: str) -> None:
         raise RefusedError(message, file=target, hint=local.OTHER_FOLDER)
 
 
-def ensure_renames(target: str) -> None:
-    """Raise RefusedError or WriteError if a new file could not get the name of a local target, which is the last step of `replace`."""
+def ensure_renames(target: str, known: str | None = None) -> str | None:
+    """Raise RefusedError or WriteError if a new file could not get the name of a local target, which is the last step of `replace`.
+
+    Return the folder of the target, which is not tried again if it is `known` from the call before.
+    """
     if is_url(target):
-        return
+        return None
     path = _locate(target)
     real = os.path.realpath(path) if os.path.islink(path) else path
+    if (folder := os.path.dirname(real)) == known:
+        return known
     with local.temporary_file(real, target) as (temporary, _):
         other = local.temporary_path(real)
         try:
             os.rename(temporary, other)
-            os.unlink(other)
+            os.rename(other, temporary)
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(other)
             if error.errno in _NO_RENAME:
                 message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
                 raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
             raise local.creation_error(error, target) from error
+    return folder
 
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
