@@ -70,9 +70,8 @@ class JsonTable(LakeTable):
         number = self.write(entries)
         return Commit(f"version {number}", len(new) - len(missing), tuple(missing), 0, f"restore {number - 1}")
 
-    def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
-        every = {os.path.join(self.location, entry["path"]) for number in self.versions() for entry in self.entries(number)}
-        return every & paths
+    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
+        return names & {os.path.basename(entry["path"]) for number in self.versions() for entry in self.entries(number)}
 
 
 def make_table(folder: Path, num_files: int = 3, rows: int = 500, **options: Any) -> JsonTable:

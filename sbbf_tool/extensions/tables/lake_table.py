@@ -54,6 +54,11 @@ class LakeTable(Table):
         # A run refuses properties of the other formats before it starts.
         raise NotImplementedError
 
-    @abstractmethod
     def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these files that any retained version of the table refers to."""
+        """Return those of these copies that a version refers to. Their names are unique, and a table may spell a folder in several ways."""
+        names = self.referenced_names({path.rpartition("/")[2] for path in paths})
+        return {path for path in paths if path.rpartition("/")[2] in names}
+
+    @abstractmethod
+    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Return those of these file names that a file of any retained version of the table has, in whatever folder."""

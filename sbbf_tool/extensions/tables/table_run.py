@@ -84,8 +84,8 @@ class TableRun:
         self._bytes_by_path: dict[str, int] = {}
         self._only_removes = True
         """Whether the pending copies differ from the files only in filters that are gone."""
-        self._new_paths: set[str] = set()
-        """The copies that commits contain."""
+        self._new_names: set[str] = set()
+        """The file names of the copies that commits contain: each is unique, and a table may spell one folder in several ways."""
         self._is_commit_uncertain = False
 
     def rows(
@@ -165,7 +165,7 @@ class TableRun:
         committed, self._pending, self._only_removes = self._pending, [], True
         self._bytes_by_path.clear()
         _delete([copy.new_path for copy in committed if copy.old_path in vanished])
-        self._new_paths.update(copy.new_path for copy in committed if copy.old_path not in vanished)
+        self._new_names.update(copy.new_path.rpartition("/")[2] for copy in committed if copy.old_path not in vanished)
 
     def _leave_out_missing(self) -> None:
         """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may have deleted it since."""
@@ -202,7 +202,8 @@ class TableRun:
         self._pending = []
         files = map(selection.table_files().file, (live.path for live in selection.live_files()))
         folders = {file.path.rpartition("/")[0] if file.folder is None else file.folder for file in files}
-        _delete([path for folder in folders for path in copies_of_run(folder, selection.run or "") if path not in self._new_paths])
+        copies = (path for folder in folders for path in copies_of_run(folder, selection.run or ""))
+        _delete([path for path in copies if path.rpartition("/")[2] not in self._new_names])
 
 
 def _delete(paths: Sequence[str]) -> None:

@@ -145,6 +145,21 @@ def test_a_copy_whose_row_was_lost_is_deleted(tmp_path):
     assert len(copies_in(table)) == 3
 
 
+def test_copies_in_a_folder_with_two_names_stay(tmp_path):
+    """As by a link, or by a whole path in the log: what a version refers to was deleted as the copy that no commit contains."""
+    table = make_table(tmp_path / "t", 1)
+    before = rows_of(table)
+    (tmp_path / "t" / "link").symlink_to("day=0")
+    Path(table.location, "day=0", "other.parquet").write_bytes(Path(table.location, "day=0", "part-0.parquet").read_bytes())
+    (entry,) = table.entries()
+    table.write([{**entry, "path": "link/part-0.parquet"}, {**entry, "path": "day=0/other.parquet", "unchangeable": "for a test"}])
+    table = JsonTable(tmp_path / "t")
+    run, _ = change_with(table, add("id"), "id")
+    assert [commit.num_files for commit in run.commits] == [1]
+    assert rows_of(table) == before * 2
+    assert find_unreferenced(table, -HOUR)[0] == []
+
+
 HOUR = 3600.0
 
 

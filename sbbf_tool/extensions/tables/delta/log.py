@@ -173,10 +173,10 @@ class Log:
             raise kind(f"cannot be created: {error.strerror or error}", file=path, hint="nothing was committed") from error
         return True
 
-    def references(self, paths: AbstractSet[str], locate: Callable[[str], str]) -> set[str]:
-        """Return those of these data files that an action of any retained version names. `locate` converts a path of the log."""
-        names = (locate(required(fields, "path", str)) for fields in (self.all_files() if paths else ()))
-        return {name for name in names if name in paths}
+    def references(self, names: AbstractSet[str]) -> set[str]:
+        """Return those of these file names that an action of any retained version has."""
+        found = (decode(required(fields, "path", str)).rpartition("/")[2] for fields in (self.all_files() if names else ()))
+        return {name for name in found if name in names}
 
     def all_files(self) -> Iterator[Action]:
         """Yield the actions of data files and change files in all retained versions; of checkpoints, as `read_files` has them."""

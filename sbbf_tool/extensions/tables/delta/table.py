@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 
 import sbbf_tool
@@ -179,10 +178,10 @@ class DeltaTable(LakeTable):
         with ErrorPlace(self.location):
             return self._commit({replacement.old_path: replacement for replacement in replacements}, change)
 
-    def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
-        """Return those of these files that any version in the log refers to, also those whose removal it records."""
+    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Return those of these file names that any version in the log has, also those whose removal it records."""
         with ErrorPlace(self.location):
-            return self._log.references(paths, partial(locate, self.location))
+            return self._log.references(names)
 
     def _commit(self, replacements: Mapping[str, Replacement], change: Change) -> Commit:
         self.ensure_changeable(conditional_put=self._conditional_put)
@@ -207,7 +206,7 @@ class DeltaTable(LakeTable):
                 self._is_exclusive = True
             if self._log.create(newest.version + 1, data, transaction):
                 messages.info("committed version %s of %s", newest.version + 1, redact(self.location))
-                undo = f"RESTORE TABLE delta.`{self.location}` TO VERSION AS OF {newest.version}"
+                undo = f"RESTORE TABLE delta.`{self.location.replace('`', '``')}` TO VERSION AS OF {newest.version}"
                 return Commit(f"version {newest.version + 1}", len(pairs), vanished, attempt, undo)
         raise RefusedError(
             f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", hint="try again when fewer writers commit"

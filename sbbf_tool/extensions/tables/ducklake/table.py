@@ -146,13 +146,12 @@ class DuckLakeTable(LakeTable):
             snapshot = rows.snapshot
         return Commit(f"snapshot {snapshot}", len(replacements) - len(vanished), tuple(vanished), is_new_version=False)
 
-    def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
+    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
             tables = rows.tables(is_live=False)
-            names = {_comparable(path): path for path in paths}
             in_catalog = chain((_path_in(tables, row) for row in rows.files()), rows.other_paths(tables))
-            return {names[path] for path in map(_comparable, in_catalog) if path in names}
+            return {name for name in (path.rpartition("/")[2] for path in in_catalog) if name in names}
 
 
 class _Owners:

@@ -18,7 +18,7 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
 )
 from sbbf_tool.extensions.tables.iceberg.metadata import IcebergSnapshot, TableMetadata
 from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
-from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
+from sbbf_tool.extensions.tables.iceberg.paths import open_name
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import leaves
 from sbbf_tool.extensions.tables.iceberg.source import TableState, read_file
@@ -129,13 +129,12 @@ def _read_files(state: TableState, manifests: Iterable[ManifestFile]) -> Iterato
             yield file.spec_id, entry, LiveFile(open_name(entry.path), entry.size, partition, skipped=skipped, unknown=unknown)
 
 
-def find_referenced(state: TableState, paths: AbstractSet[str]) -> set[str]:
-    """Return those of these files that a snapshot of the metadata refers to. Raises UnreadableError if a manifest cannot be read."""
-    names = {identity(path): path for path in paths}
+def find_referenced(state: TableState, names: AbstractSet[str]) -> set[str]:
+    """Return those of these file names that a snapshot of the metadata has. Raises UnreadableError if a manifest cannot be read."""
     referenced: set[str] = set()
     for file in _all_manifests(state):
         if len(referenced) == len(names):
             break
-        live = (entry.key for entry in iter_live(open_manifest(state, file)))
-        referenced.update(names[key] for key in live if key in names)
+        live = (entry.path.rpartition("/")[2] for entry in iter_live(open_manifest(state, file)))
+        referenced.update(name for name in live if name in names)
     return referenced

@@ -73,8 +73,8 @@ class IcebergTable(LakeTable):
     def set_properties(self, properties: Mapping[str, str | None]) -> None:
         publish.set_properties(self._source, properties)
 
-    def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
-        return scan.find_referenced(self._source.load(), paths)
+    def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
+        return scan.find_referenced(self._source.load(), names)
 
 
 def open_folder(name: str) -> IcebergTable:

@@ -196,6 +196,13 @@ def test_it_gives_up_when_others_always_come_first(tmp_path, monkeypatch):
     assert len(tries) == 100
 
 
+def test_the_undo_is_one_statement_whatever_the_folder_is_called(tmp_path):
+    make_table(tmp_path / "a`; DROP TABLE b")
+    table = DeltaTable(str(tmp_path / "a`; DROP TABLE b"))
+    undo = table.commit(copies_of(table), CHANGE).undo
+    assert undo == f"RESTORE TABLE delta.`{tmp_path}/a``; DROP TABLE b` TO VERSION AS OF {int(table.version.split()[1])}"
+
+
 def test_files_that_some_version_refers_to(tmp_path):
     make_table(tmp_path)
     table = DeltaTable(str(tmp_path))
