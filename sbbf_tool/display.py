@@ -17,7 +17,7 @@ from typing import Any
 HIDDEN = "..."
 
 _URL = re.compile(r"(\s*([A-Za-z][A-Za-z0-9+.-]+):/+)(.*)", re.DOTALL)
-_URL_IN_TEXT = r"(?:ducklake:(?:[a-z]+:)?)?[A-Za-z][A-Za-z0-9+.-]+:/+[^\s'\"<>`]+"
+_URL_IN_TEXT = r"(?:ducklake:(?:[a-z]+:)?)?[A-Za-z][A-Za-z0-9+.-]{1,31}:/+[^\s'\"<>`]+"
 _PASSWORD = re.compile(r"(?!\[|arn:)[^/@?#]*:(?!\d*(?:[/?#]|$))", re.DOTALL)
 """A colon in the authority with no port after it. The text from there to the last `@` is a password, which may contain a slash."""
 
@@ -31,8 +31,9 @@ _KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "
 """Schemes of stores whose keys and globs treat `?` as an ordinary character."""
 _CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which the text before the `@` is the name of a container and no user."""
-_QUERY_OF_KEY = re.compile(r"\?[^/]*(?:=|%3d)|(?<=\.parquet)\?|(?<=\.index)\?", re.DOTALL | re.IGNORECASE)
-_QUERY = re.compile(r"[?#]")
+_QUERY_OF_KEY = re.compile(r"(?:^|/)[^/?]*+(?=\?[^/]*(?:=|%3d))|\.(?:parquet|index)(?=\?)", re.DOTALL | re.IGNORECASE)
+"""What is before a query; a name is read once, however many `?` it has."""
+_QUERY = re.compile(r"(?=[?#])")
 
 # GitHub's runner executes `::command::` at the start of a line and `##[command]` anywhere in one (actions/runner, ActionCommand.cs), and
 # ignores zero-width characters between these; Azure executes `##vso[...]`, TeamCity `##teamcity[...]`.
@@ -66,7 +67,7 @@ def redact(name: str | os.PathLike[str]) -> str:
         rest, sign, _ = rest.partition(";")
         return f"{start}{rest}{sign and f';{HIDDEN}'}"
     query = (_QUERY_OF_KEY if is_store else _QUERY).search(rest)
-    return f"{start}{rest}" if query is None else f"{start}{rest[: query.start()]}?{HIDDEN}"
+    return f"{start}{rest}" if query is None else f"{start}{rest[: query.end()]}?{HIDDEN}"
 
 
 def _redact_catalog(text: str) -> str:
