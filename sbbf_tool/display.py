@@ -32,7 +32,6 @@ _KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "
 _CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which the text before the `@` is the name of a container and no user."""
 _QUERY_OF_KEY = re.compile(r"(?:^|/)[^/?]*+(?=\?[^/]*(?:=|%3d))|\.(?:parquet|index)(?=\?)", re.DOTALL | re.IGNORECASE)
-"""What is before a query; a name is read once, however many `?` it has."""
 _QUERY = re.compile(r"(?=[?#])")
 
 # GitHub's runner executes `::command::` at the start of a line and `##[command]` anywhere in one (actions/runner, ActionCommand.cs), and

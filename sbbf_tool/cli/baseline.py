@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from sbbf_tool.reports.findings import CheckReport
 
 _MOST_BYTES = 1 << 30
-_COLUMNS = ["file", "rule", "column"]
 
 
 class Baseline:
@@ -50,26 +49,22 @@ class Baseline:
 
 def read_baseline(path: str) -> Baseline:
     """Read a report of `sbbf check`: JSON, JSON lines or Parquet. Raises UsageError for any other file."""
+    from sbbf_tool.file.row_file import read_rows
+
     try:
         with open(path, "rb") as stream:
             text = stream.read(4)
-            is_parquet = text == b"PAR1"
-            text += b"" if is_parquet else stream.read(_MOST_BYTES)
+            text += b"" if text == b"PAR1" else stream.read(_MOST_BYTES)
     except (OSError, ValueError) as error:
         raise UsageError(f"the baseline cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}".lower(), file=path) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"a baseline must have at most {_MOST_BYTES:,} bytes", file=path)
     try:
-        return Baseline(_findings_of_parquet(path) if is_parquet else _findings_of_json(text))
+        found = read_rows(path, ["file", "rule", "column"]) if text == b"PAR1" else _findings_of_json(text)
+        return Baseline((str(file), str(rule), column) for file, rule, column in found)
     except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
         hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
         raise UsageError("the baseline is not a report of sbbf check", file=path, hint=hint) from None
-
-
-def _findings_of_parquet(path: str) -> list[tuple[str, str, str | None]]:
-    from sbbf_tool.file.row_file import read_rows
-
-    return [(str(file), str(rule), column) for file, rule, column in read_rows(path, _COLUMNS)]
 
 
 def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:

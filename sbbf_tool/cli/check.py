@@ -66,6 +66,7 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     code = report_files(files, files.work(Check(chosen, is_brief)), _CheckView(files, reference), chosen.columns)
     if baseline is not None:
+        render.warn_of_writers(baseline, "baseline", "the findings that are ignored")
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
     return code
 

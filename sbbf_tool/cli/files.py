@@ -193,6 +193,8 @@ class Files:
             raise RefusedError("an index is only read", file=index.name, hint="change the files themselves, and then update the index")
         if index is not None and self.as_files:
             raise click.UsageError("an index stands for the files or the table that it names: leave out --as-files")
+        if index is not None:
+            render.warn_of_writers(index.name, "index", "the files that are opened")
         return index
 
     @property
@@ -239,13 +241,11 @@ class Files:
             return None
         from sbbf_tool.running.state import State
         from sbbf_tool.storage.listing import ensure_unlisted
-        from sbbf_tool.storage.whole import find_writer
 
         ensure_unlisted(self.state_path, self.arguments, "state")
         if self.state_path == "-":
             raise click.UsageError("a state is a file: give its name instead of -")
-        if (writer := find_writer(self.state_path)) is not None:
-            render.warn(f"{self.state_path}: the state can be changed by {writer}, who can thus choose the outcomes of files")
+        render.warn_of_writers(self.state_path, "state", "the outcomes of files")
         return State(self.state_path, writes=not self.dry_run)
 
     def work(self, verb: Verb[Any], edit: Edit | None = None) -> Work[Any]:

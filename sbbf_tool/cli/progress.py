@@ -46,7 +46,7 @@ def show_progress(step: str = "", *, has_bytes: bool = False, listing: Listing |
         finally:
             outer.work = before
         return
-    if status_line is None or not (terminal().shows_progress() or terminal().logs_progress()):
+    if status_line is None or not terminal().shows_progress():
         yield work.progress
         return
     display = _Display(work, status_line)

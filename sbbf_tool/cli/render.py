@@ -59,6 +59,14 @@ def warn(message: str) -> None:
         complain(f"sbbf: warning: {message}", kind="warning")
 
 
+def warn_of_writers(path: str, what: str, choice: str) -> None:
+    """Warn if other users can change a file that decides what a command does."""
+    from sbbf_tool.storage.whole import find_writer
+
+    if (writer := find_writer(path)) is not None:
+        warn(f"{path}: the {what} can be changed by {writer}, who can thus choose {choice}")
+
+
 def note(line: str) -> None:
     """Print a line about the work on standard error, unless `--quiet` is given."""
     if not terminal().quiet:

@@ -41,12 +41,8 @@ class Terminal:
         return max(_columns_of(stream), MIN_WIDTH)
 
     def shows_progress(self) -> bool:
-        """Return whether progress is drawn on standard error while work goes on."""
-        return not self.quiet and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
-
-    def logs_progress(self) -> bool:
-        """Return whether progress is printed to standard error now and then, because it is no terminal."""
-        return self.verbose and not self.quiet and not is_terminal(sys.stderr)
+        """Return whether progress is drawn on standard error or, where that is no terminal, with --verbose printed now and then."""
+        return not self.quiet and (os.environ.get("TERM") != "dumb" if is_terminal(sys.stderr) else self.verbose)
 
 
 MOST_FILES = 20

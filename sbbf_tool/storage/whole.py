@@ -152,7 +152,7 @@ def _carry_over(old: str, fd: int) -> None:
 
 
 def find_writer(path: str | os.PathLike[str]) -> str | None:
-    """Return the users other than this one and root who may change a file, such as `every user`; None if there are none."""
+    """Return the users other than this one and root who may change a file or a folder, such as `every user`; None if there are none."""
     if not HAS_USERS:
         return None
     try:
@@ -162,4 +162,4 @@ def find_writer(path: str | os.PathLike[str]) -> str | None:
     writers = [name for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH)) if status.st_mode & bits]
     if status.st_uid not in (user_id(), 0):
         writers.append(f"its owner (uid {status.st_uid})")
-    return writers[-1] if stat.S_ISREG(status.st_mode) and writers else None
+    return writers[-1] if stat.S_IFMT(status.st_mode) in (stat.S_IFREG, stat.S_IFDIR) and writers else None

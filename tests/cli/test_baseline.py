@@ -79,3 +79,11 @@ def test_an_unreadable_file_still_fails(lake, capfd):
     (lake / "lake" / "c.parquet").write_text("not a Parquet file at all")
     baseline = save(lake, "json", capfd, "lake/a.parquet", "lake/b.parquet")
     assert run(["check", "lake", "--baseline", baseline]) == 3
+
+
+def test_a_baseline_that_others_can_change(lake, capfd):
+    baseline = save(lake, "json", capfd)
+    Path(baseline).chmod(0o666)
+    run(["check", "lake", "--baseline", baseline])
+    warning = f"{baseline}: the baseline can be changed by every user, who can thus choose the findings that are ignored"
+    assert warning in capfd.readouterr().err

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.bloom.filter import BLOCK_BYTES
 from sbbf_tool.bloom.sizing import ensure_fpp
+from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.extensions.index import contents
@@ -28,6 +29,7 @@ from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, mean
 from sbbf_tool.extensions.index.segment import BLOCKS, NO_CLASS, UNITS, WHOLE_FILE, OpenSegment, Unit, UnitClass, write_blocks, write_units
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
 from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.reports.plain import escape_bytes
 from sbbf_tool.reports.rows import OK, ListedFile, Row
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import lacks_columns, reason_of
@@ -35,7 +37,7 @@ from sbbf_tool.running.work import Work
 from sbbf_tool.storage import places
 from sbbf_tool.storage.spool import Spool
 from sbbf_tool.storage.system_calls import close, leads_to, lock, open_to_change
-from sbbf_tool.storage.whole import write_whole
+from sbbf_tool.storage.whole import ensure_own_link, write_whole
 from sbbf_tool.verbs.verb import as_name
 
 if TYPE_CHECKING:
@@ -69,10 +71,14 @@ class IndexTarget:
             if not self.folder.endswith(contents.SUFFIX):
                 raise UsageError(f"the name of an index ends with {contents.SUFFIX}", file=folder)
             for name in new.lake:
+                if redact(name) != name:
+                    reason = "an index keeps the URL, and others could read its password or signature"
+                    raise RefusedError(reason, file=name, hint="give credentials as variables of the environment")
                 if not places.is_url(name) and f"{self.folder}/".startswith(f"{os.path.realpath(name).rstrip('/')}/"):
                     raise UsageError(f"the index would be among the files of {name}", file=folder, hint="name another folder")
             if os.path.lexists(self.current):
                 raise RefusedError("the index exists", file=folder, hint="give it as the path to update it, or name another")
+            ensure_own_link(self.folder)
         self.before = contents.read(self.folder) if new is None else new
         self._stack = ExitStack()
 
@@ -106,7 +112,8 @@ class IndexTarget:
         if not self.is_new:
             self._ensure_own()
         for name in contents.names_of(self.before.segments) - contents.names_of(after.segments):
-            os.utime(os.path.join(self.folder, name))  # the hour for readers that have it open begins now
+            with suppress(OSError):
+                os.utime(os.path.join(self.folder, name), follow_symlinks=False)  # the hour for readers that have it open begins now
         with write_whole(self.current, overwrite=not self.is_new) as stream:
             stream.write(contents.build(after))
         named = contents.names_of(after.segments)
@@ -268,9 +275,9 @@ def _mark_dead(target: IndexTarget, listed: set[bytes]) -> tuple[list[SegmentEnt
     """Return the segments, with the units of files that are not listed as dead; the files that they have, and how many are gone."""
     segments, known, gone = list[SegmentEntry](), set[bytes](), set[bytes]()
     for entry in target.before.segments:
-        dead, gone_before = bytearray(entry.units), len(gone)
         with entry.open(target.folder) as segment:
             segment.ensure_whole()
+            dead, gone_before = bytearray(entry.units), len(gone)
             for unit, fingerprint in segment.read_units("fingerprint"):
                 if fingerprint in listed:
                     known.add(fingerprint)
@@ -307,7 +314,7 @@ class _Collected:
         """Add the units of a file."""
         fingerprint = fingerprint_of(file)
         assert fingerprint is not None, "only files with a fingerprint are indexed"
-        name = (_text_of(file.path), file.bytes or 0, version_of(file), fingerprint)
+        name = (escape_bytes(file.path), file.bytes or 0, version_of(file), fingerprint)
         self.files += 1
         if report.reason is not None:
             self._rows.setdefault(None, []).append(_unit_row(*name, WHOLE_FILE, report.rows))
@@ -329,12 +336,6 @@ class _Collected:
             yield key, len(rows), iter(rows), _transpose(self._blocks[key], len(rows), key[1])
         if rows := self._rows.get(None, []):
             yield None, len(rows), iter(rows), iter(())
-
-
-def _text_of(path: str) -> str:
-    from sbbf_tool.reports.plain import escape_bytes
-
-    return escape_bytes(path)
 
 
 def _unit_row(

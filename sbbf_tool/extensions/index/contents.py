@@ -41,12 +41,15 @@ class SegmentEntry:
 
     @cached_property
     def dead_units(self) -> bytes:
-        """A byte for each unit, 1 for a dead one; empty if there are none."""
+        """A byte for each unit, 1 for a dead one; empty if there are none. It takes memory for units that `OpenSegment` has found."""
         if not self.dead:
             return b""
         most = self.units // 8 + 1
-        bits = int.from_bytes(zlib.decompressobj().decompress(b64decode(self.dead), most), "little")
-        return bytes(map(int, reversed(f"{bits:0{self.units}b}")))[: self.units]
+        try:
+            packed = zlib.decompressobj().decompress(b64decode(self.dead), most)
+        except (TypeError, ValueError, zlib.error):
+            raise damaged("it does not state which units are dead", self.name) from None
+        return bytes(map(int, reversed(f"{int.from_bytes(packed, 'little'):0{self.units}b}")))[: self.units]
 
     def with_dead(self, dead: bytes) -> SegmentEntry:
         """Return the same segment with these dead units, a byte for each unit."""
@@ -64,8 +67,6 @@ class SegmentEntry:
             numbers += [each.blocks - 1, each.units - 1, each.offset, each.first, self.units - each.first - each.units]
         if any(type(number) is not int or number < 0 for number in numbers) or not _NAME.fullmatch(self.name):
             raise ValueError("a segment is not described as an index describes it")
-        if self.units > self.units_bytes or len(self.dead_units) not in (0, self.units):
-            raise ValueError("a segment has other units than its file")
 
 
 @dataclass(frozen=True)
@@ -84,10 +85,6 @@ class Contents:
     meaning: str | None = None
     """What the table means by the name of the column; see `lake_index.meaning_of`."""
     segments: tuple[SegmentEntry, ...] = field(default=())
-
-    @property
-    def false_files(self) -> float:
-        return sum(each.false_files for each in self.segments)
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,10 +146,10 @@ def parse(data: bytes, name: str) -> Contents:
             *(index[name] for name in ("where", "meaning", "table_version") if index[name] is not None),
         ]
         numbers = [each.false_files for each in segments] + ([] if index["fpp"] is None else [index["fpp"]])
-        if not all(isinstance(text, str) for text in texts) or not all(isinstance(number, int | float) for number in numbers):
+        if not all(isinstance(text, str) for text in texts) or not all(0 <= number < float("inf") for number in numbers):
             raise ValueError("a value has the type of another one")
         return Contents(**{**index, "lake": tuple(index["lake"]), "segments": segments})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise damaged(f"{type(error).__name__}: {error}", name) from None
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from hashlib import blake2b
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
@@ -112,8 +111,9 @@ class LakeIndex:
     def _live_paths(self) -> Iterator[str]:
         """Yield the path of the first unit of each segment that is not dead."""
         for entry in self.contents.segments:
-            first = (entry.dead_units or b"\0").find(b"\0")
             with entry.open(self.folder) as segment:
+                segment.ensure_whole()
+                first = (entry.dead_units or b"\0").find(b"\0")
                 units = segment.read_units("path", only=lambda rows, first=first: first in rows)  # type: ignore[misc]
                 yield from (path for unit, path in units if unit == first)
 
@@ -134,10 +134,13 @@ class LakeIndex:
         for entry in self.contents.segments:
             with entry.open(self.folder) as segment:
                 hits, dead = find_hits(segment, values), entry.dead_units
-                for unit, path in segment.read_units("path", only=partial(_has_hits, hits)):
+                for unit, path in segment.read_units("path", only=lambda rows, hits=hits: _ONE in hits[rows.start : rows.stop]):  # type: ignore[misc]
                     if hits[unit] and not (dead and dead[unit]) and path not in seen:
                         seen.add(path)
                         yield path
+
+
+open_index = LakeIndex
 
 
 def _is_among(file: ListedFile, known: AbstractSet[bytes]) -> bool:
@@ -173,15 +176,6 @@ def selection_of(index: Contents) -> Selection:
 
     where = None if index.where is None else parse_predicate(index.where)
     return Selection(index.lake, where, table=find_table(index.lake[0]) if len(index.lake) == 1 else None)
-
-
-def open_index(name: str) -> LakeIndex:
-    """Open the index with this name."""
-    return LakeIndex(name)
-
-
-def _has_hits(hits: bytearray, rows: range) -> bool:
-    return _ONE in hits[rows.start : rows.stop]
 
 
 def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:

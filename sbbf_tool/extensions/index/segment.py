@@ -48,7 +48,8 @@ UNITS, BLOCKS = ".units.parquet", ".blocks.parquet"
 WHOLE_FILE, NO_CLASS = -1, -1
 FINGERPRINT_BYTES = 16
 _UNITS_PER_ROW_GROUP = 4096
-_MOST_HEADER = 64
+_MOST_HEADER, _MOST_VALUE = 64, 1 << 16
+"""Bytes of a page header, and of a value, on average over a page."""
 _LONGEST_CHECKSUM = -(2**31)
 """The checksum whose varint has the most bytes, and these bytes, which occur in no other field of a page header."""
 _ITS_BYTES = b"\xff\xff\xff\xff\x0f"
@@ -90,7 +91,7 @@ _TYPES = {_TEXT: Type.BYTE_ARRAY, _BYTES: Type.BYTE_ARRAY, _I32: Type.INT32, _I6
 
 def damaged(message: str, file: str, place: str | None = None) -> UnreadableError:
     """Return the error of a damaged file of an index."""
-    hint = f"remove the folder {os.path.dirname(file)}, then build it again with sbbf index"
+    hint = f"remove the folder {os.path.dirname(file) or 'of the index'}, then build it again with sbbf index"
     return UnreadableError(f"the index is damaged: {message}", file=file, place=place, hint=hint)
 
 
@@ -255,13 +256,13 @@ def _encode(kind: str, values: Sequence[Any]) -> bytes:
     return b"".join(chain.from_iterable((len(plain).to_bytes(4, "little"), plain) for plain in plains))
 
 
-def _decode(kind: str, data: bytes) -> list[Any]:
+def _decode(kind: str, data: bytes, count: int) -> list[Any]:
     if kind in (_I32, _I64, _FIXED):
         width = {_I32: 4, _I64: 8, _FIXED: FINGERPRINT_BYTES}[kind]
-        parts = (data[at : at + width] for at in range(0, len(data), width))
+        parts = (data[at : at + width] for at in range(0, min(len(data), (count + 1) * width), width))
         return list(parts) if kind == _FIXED else [int.from_bytes(part, "little", signed=True) for part in parts]
-    values, at = [], 0
-    while at < len(data):
+    values, at = list[Any](), 0
+    while at < len(data) and len(values) <= count:
         end = at + 4 + int.from_bytes(data[at : at + 4], "little")
         values.append(data[at + 4 : end].decode() if kind == _TEXT else data[at + 4 : end])
         at = end
@@ -292,6 +293,9 @@ class OpenSegment:
         file = ParquetFile.of(self._open_whole(self.path + UNITS, self._lengths[0]))
         if [column.name for column in file.footer.columns] != list(_KINDS):
             raise damaged("the columns are not those of an index", file.name)
+        counts = [file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups)]
+        if sum(counts) != self.units or not all(0 < count <= _UNITS_PER_ROW_GROUP for count in counts):
+            raise damaged(f"the file has {sum(counts):,} units, and not {self.units:,}", file.name)
         return file
 
     def _open_whole(self, name: str, length: int) -> Source:
@@ -339,9 +343,9 @@ class OpenSegment:
             if only(range(start, start + count)):
                 wanted.append((number, start, count))
             start += count
-        if start != self.units:
-            raise damaged(f"the file has {start:,} units, and not {self.units:,}", file.name)
         spans = {(number, index): file.footer.chunk_meta(number, index).page_range for number, _, _ in wanted for index in indexes}
+        if sum(end - begin for begin, end in spans.values()) > file.source.size:
+            raise damaged("pages overlap", file.name)
         file.source.prefetch((begin, end - begin) for begin, end in spans.values())
         for number, first, count in wanted:
             columns = [self._decode(*spans[number, index], kinds[index], count) for index in indexes]
@@ -349,9 +353,11 @@ class OpenSegment:
 
     def _decode(self, start: int, end: int, kind: str, count: int) -> list[Any]:
         source, length = self._units.source, end - start
+        if length > _MOST_HEADER + count * _MOST_VALUE:
+            raise damaged("a page is too large", source.name, place=f"byte {start:,}")
         body_bytes = next((size for size in range(length, max(0, length - _MOST_HEADER), -1) if _page_bytes(size, count) == length), 0)
         try:
-            values = _decode(kind, bytes(self._page(source, start, body_bytes, count)))
+            values = _decode(kind, bytes(self._page(source, start, body_bytes, count)), count)
         except ValueError:
             values = []
         if len(values) != count:

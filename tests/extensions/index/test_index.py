@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zlib
+from base64 import b64encode
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.errors import ChangedError, RefusedError, UsageError
 from sbbf_tool.extensions.index import build as build_module
-from sbbf_tool.extensions.index import contents, lake_index
+from sbbf_tool.extensions.index import contents, lake_index, segment
 from sbbf_tool.extensions.index.build import IndexTarget, build_index, update_index
 from sbbf_tool.extensions.index.contents import SegmentEntry
 from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune_index
@@ -33,6 +36,7 @@ from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.discover import discover
 from sbbf_tool.verbs import Probe, RemoveFilter, Verify
 from support.lakes import mixed
+from support.places import needs_root
 from support.tables import each
 
 
@@ -164,6 +168,7 @@ def test_the_command(tmp_path, index, capsys):
         (["{lake}", "-c", "v", "-o", "{lake}/x.sbbfx"], 2, "the index would be among the files"),
         (["{lake}", "-c", "v", "-o", "{lake}x"], 2, "ends with .sbbfx"),
         (["{lake}", "-c", "v", "-o", "{index}"], 4, "the index exists"),
+        (["http://127.0.0.1:1/a.parquet?sig=x", "-c", "v", "-o", "{lake}/../new.sbbfx"], 4, "could read its password or signature"),
         (["{lake}", "-c", "v", "-o", "s3://bucket/x.sbbfx"], 4, "written on this machine"),
         (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "0.1", "--false-files", "3"], 2, "or a number of false files"),
         (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "2"], 2, "fpp must be above 0"),
@@ -471,6 +476,59 @@ def test_a_hostile_index_is_an_error(tmp_path, index, capsys):
             assert code in (0, 1, 2, 3, 4), (paths, err)
             assert code in (0, 1) or err.count("\n") >= 1
             assert "Traceback" not in err
+
+
+@each("units", [4 * 10**9, 10**12])
+def test_stated_units_take_no_memory(units, tmp_path, index, capsys):
+    """Ten bytes can state that billions of units are dead."""
+    build(write_lake(tmp_path / "lake", "int64", 2), index)
+    stated = contents.read(str(index))
+    dead = b64encode(zlib.compress(b"\1")).decode()
+    segments = tuple(replace(each, units=units, units_bytes=units, dead=dead) for each in stated.segments)
+    (index / "current.json").write_bytes(contents.build(replace(stated, segments=segments)))
+    for arguments in (["probe", str(index), "v", "1"], ["probe", str(index), "v", "1", "--quick"], ["index", str(index)]):
+        capsys.readouterr()
+        assert sbbf(arguments) == 3
+        assert f"and not {units:,}; remove the folder" in capsys.readouterr().err
+
+
+@each("limit, message", [("_UNITS_PER_ROW_GROUP", "units"), ("_MOST_VALUE", "a page is too large")])
+def test_row_groups_and_pages_have_a_largest_size(limit, message, tmp_path, index, monkeypatch, capsys):
+    """A sparse file of a terabyte can state a row group, or a page, of all its bytes."""
+    build(write_lake(tmp_path / "lake", "int64", 20), index)
+    monkeypatch.setattr(segment, limit, 1)
+    assert sbbf(["index", str(index)]) == 3
+    assert message in capsys.readouterr().err
+
+
+def test_an_index_that_others_can_change(tmp_path, index, capsys):
+    build(write_lake(tmp_path / "lake", "int64", 2), index)
+    index.chmod(0o777)
+    sbbf(["probe", str(index), "v", "1"])
+    warning = f"{index}: the index can be changed by every user, who can thus choose the files that are opened"
+    assert warning in capsys.readouterr().err
+
+
+@needs_root
+def test_no_index_is_written_through_a_link_of_another_user(tmp_path, index):
+    (tmp_path / "private").mkdir()
+    index.symlink_to("private")
+    os.chown(index, 12345, 12345, follow_symlinks=False)
+    build(write_lake(tmp_path / "lake", "int64", 2), index, code=4)
+    assert os.listdir(tmp_path / "private") == []
+
+
+def test_a_link_in_place_of_a_segment_is_not_followed(tmp_path, index):
+    """What an update leaves behind gets another time, but not what a link leads to."""
+    lake = write_lake(tmp_path / "lake", "int64", 8)
+    build(lake, index)
+    for path in index.glob("_segment-*"):
+        path.rename(tmp_path / path.name)
+        path.symlink_to(tmp_path / path.name)
+        os.utime(tmp_path / path.name, (1, 1))
+    change_lake(lake, "int64", 1)
+    update_index(str(index), compact=True)
+    assert {path.stat().st_mtime for path in tmp_path.glob("_segment-*")} == {1.0}
 
 
 def test_one_process_updates_an_index(tmp_path, index):
