@@ -62,7 +62,7 @@ class SegmentEntry:
 
     def ensure_valid(self) -> None:
         """Raise ValueError for contents that no index has."""
-        numbers = [self.units, self.units_bytes, self.blocks_bytes, self.files]
+        numbers = [self.units, self.units_bytes, self.blocks_bytes, self.files, self.units - sum(each.units for each in self.classes)]
         for each in self.classes:
             numbers += [each.blocks - 1, each.units - 1, each.offset, each.first, self.units - each.first - each.units]
         if any(type(number) is not int or number < 0 for number in numbers) or not _NAME.fullmatch(self.name):
