@@ -139,7 +139,7 @@ def test_a_report_of_a_lake(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake" / "events")
     for day in DAYS:
         lake.path(day).parent.rename(lake.folder / f"day={day}")
-    command = example("report.md", "lake.html").body.splitlines()[0].replace("/lake/events", str(lake.folder)).replace("01-01", "01-02")
+    command = example("output.md", "lake.html").body.splitlines()[0].replace("/lake/events", str(lake.folder)).replace("01-01", "01-02")
     done = run(command, tmp_path)
     assert done.returncode == 0, done.stdout
     assert f"day={DAYS[1]}" in (tmp_path / "lake.html").read_text()
