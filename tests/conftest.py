@@ -65,6 +65,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("nightly"):
             item.add_marker("heavy")  # so that `-m "not heavy"` is all that one has to know
+        if item.path.parent.name in ("faults", "objects"):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")

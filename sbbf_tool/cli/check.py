@@ -12,7 +12,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
-from sbbf_tool.cli.findings import count_findings, count_locked, list_locked, merge_fixes, show_findings
+from sbbf_tool.cli.findings import count_findings, count_locked, merge_fixes, reason_for_no_rule, show_findings, sum_up
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import policy_options
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sbbf_tool.hints import Fix
-    from sbbf_tool.reports.findings import CheckReport, Finding, RuleOutcome
+    from sbbf_tool.reports.findings import CheckReport, Finding
 
 
 @click.command(cls=Command)
@@ -159,7 +159,7 @@ class _CheckView(View["CheckReport"]):
             self._severities[severity] += len(findings)
             self._rules.setdefault((severity, rule), _Total(findings[0].message)).add(report.file, findings)
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
-            reason = _reason_for_no_rule(report.rules)
+            reason = reason_for_no_rule(report.rules)
             self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
         self._locked += bool(report.locked_columns)
         unreadable = report.unreadable if row.status == OK else ()
@@ -172,7 +172,7 @@ class _CheckView(View["CheckReport"]):
 
     def _show_file(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
-        page.say(f"{report.file}: {_sum(report)}")
+        page.say(f"{report.file}: {sum_up(report)}")
 
     def show_line(self, page: Page, report: CheckReport) -> None:
         if self._each_file and (report.findings or report.unreadable):
@@ -213,19 +213,3 @@ class _CheckView(View["CheckReport"]):
 
     def _num_unchecked(self) -> int:
         return sum(total.files for total in self._unchecked.values())
-
-
-def _reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:
-    """Return the reason of most rules."""
-    ((reason, _),) = Counter(outcome.reason for outcome in outcomes).most_common(1)
-    return reason or ""
-
-
-def _sum(report: CheckReport) -> str:
-    counts = Counter(outcome.outcome for outcome in report.rules)
-    if counts["not run"] == len(report.rules):
-        return f"no rule ran: {_reason_for_no_rule(report.rules)}"
-    count = count_findings(Counter(finding.severity for finding in report.findings))
-    in_baseline = f"{counts['known']} known, " if counts["known"] else ""
-    rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
-    return f"{count}; rules: {rules}{list_locked(report.locked_columns)}"

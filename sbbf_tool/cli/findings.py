@@ -11,7 +11,7 @@ from sbbf_tool.cli.render import group
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
-from sbbf_tool.reports.findings import SEVERITIES, Finding
+from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
 _MOST_LINES = 4
 _MOST_FILES = 2
@@ -49,6 +49,22 @@ def describe_locked(columns: Sequence[str]) -> str:
 def count_locked(files: int) -> str:
     """Return the end of the last line for several files that counts those with locked columns; empty if there are none."""
     return f"; locked columns not checked in {format_count(files, 'file')}" if files else ""
+
+
+def reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:
+    """Return the reason of most rules."""
+    ((reason, _),) = Counter(outcome.reason for outcome in outcomes).most_common(1)
+    return reason or ""
+
+
+def sum_up(report: CheckReport) -> str:
+    """Return the numbers of findings and of rules by outcome, for the last line of a report."""
+    counts = Counter(outcome.outcome for outcome in report.rules)
+    if counts["not run"] == len(report.rules):
+        return f"no rule ran: {reason_for_no_rule(report.rules)}"
+    count = count_findings(Counter(finding.severity for finding in report.findings))
+    outcomes = [f"{counts[word]} {word}" for word in ("passed", "known", "noted", "failed", "not run") if word != "known" or counts[word]]
+    return f"{count}; rules: {', '.join(outcomes)}{list_locked(report.locked_columns)}"
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sbbf_tool import explain, probe
-from sbbf_tool.cli import run
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.column_names import ColumnNames
+from support.calls import call
 from support.tables import each
 
 
@@ -32,12 +32,6 @@ def partitioned(tmp_path) -> Path:
     rows = pa.table({"id": range(100), "day": ["2026-01-01", "2026-01-02"] * 50})
     deltalake.write_deltalake(folder, rows, partition_by=["day"])
     return folder
-
-
-def call(capsys, *words: object) -> tuple[int, str, str]:
-    code = run([str(word) for word in words])
-    output = capsys.readouterr()
-    return code, output.out, output.err
 
 
 def test_a_file_without_the_column_answers_absent(table, capsys):

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +34,11 @@ DIVISIBLE = ("write", "copy_file_range")
 """Calls that may write only a part of the bytes."""
 
 BEFORE, HALF, AFTER = "before", "half", "after"
+
+
+def moments_of(calls: Sequence[str]) -> list[tuple[int, str]]:
+    """Return the moments at which calls may fail: before each and, for those that may write only a part, in the middle."""
+    return [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
 
 
 class Disturbance:
@@ -128,6 +133,13 @@ class Killer:
     def kill_at(self, path: str, folder: Path, at: int, when: str) -> bool:
         """Run the command and kill it at that call; return whether it got that far."""
         return self._order(path=path, folder=str(folder), at=at, when=when)["killed"]
+
+    def kill_everywhere(self, path: str, lay_out: Callable[[], Path], calls: Sequence[str]) -> Iterator[Path]:
+        """Kill the command at each moment of its calls, and after the last; yield its folder each time, which is laid out before."""
+        for at, when in [*moments_of(calls), (len(calls) - 1, AFTER)]:
+            folder = lay_out()
+            assert self.kill_at(path, folder, at, when), f"{when} {calls[at]}, number {at}"
+            yield folder
 
     def kill_after(self, path: str, folder: Path, seconds: float) -> bool:
         return self._order(path=path, folder=str(folder), at=None, when=BEFORE, seconds=seconds)["killed"]

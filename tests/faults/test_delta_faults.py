@@ -10,7 +10,7 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from faults.failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
+from faults.failing_system import CALLS, Disturbance, Killer, fail_with
 from faults.write_paths import COMMIT, TABLE, TABLE_PATHS
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.local import TEMPORARY_SUFFIX
@@ -75,11 +75,8 @@ def test_any_call_that_fails(lay_out: LayOut, number: int) -> None:
 def test_killed_at_every_call_that_writes(lay_out: LayOut, killer: Killer) -> None:
     calls = killer.calls(COMMIT, lay_out("undisturbed"))
     assert {"open", "write", "fsync", "link", "unlink"} == set(calls)
-    moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
     states = set()
-    for at, when in [*moments, (len(calls) - 1, AFTER)]:
-        folder = lay_out(f"at {at} {when}")
-        assert killer.kill_at(COMMIT, folder, at, when), f"{when} {calls[at]}, number {at}"
+    for folder in killer.kill_everywhere(COMMIT, lambda: lay_out("killed"), calls):
         states.add(state := version_of(folder / TABLE))
         if state == OLD:
             assert_done_by_the_next_command(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from faults.failing_system import BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, fail_with, module_of
+from faults.failing_system import CALLS, Disturbance, fail_with, module_of, moments_of
 from faults.write_paths import FILE, Before, contents
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UnreadableError, WriteError
@@ -42,8 +42,7 @@ def assert_told_and_whole(before: Before, folder, code: int, case: str) -> None:
 @each("lasting", [False, True])
 def test_a_disk_that_is_full_at_any_call(before, tmp_path, lasting):
     calls = calls_of(before, tmp_path / "it", ALLOCATING)
-    moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
-    for at, when in moments:
+    for at, when in moments_of(calls):
         folder = before.lay_out(tmp_path / "it")
         full = Disturbance(at, fail_with(errno.ENOSPC), when, ALLOCATING, lasting)
         with full.in_force():

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from faults.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
+from faults.failing_system import AFTER, Killer, moments_of
 from faults.write_paths import INDEX, INDEX_PATHS, LAKE
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.index import contents
@@ -67,11 +67,8 @@ def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
     folder = tmp_path / "it"
     calls = killer.calls(way, lay_out(folder, way))
     assert_sound(folder)
-    moments = [(at, BEFORE) for at in range(len(calls))]
-    moments += [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
-    moments += [(len(calls) - 1, AFTER)]
-    assert len(moments) > 10
-    for at, when in moments:
+    assert len(calls) > 10
+    for at, when in [*moments_of(calls), (len(calls) - 1, AFTER)]:
         before = None if way == "build" else contents.read(str(lay_out(folder, way) / INDEX))
         if way == "build":
             lay_out(folder, way)

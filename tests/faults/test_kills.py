@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from faults.failing_system import AFTER, BEFORE, DIVISIBLE, HALF, Killer
+from faults.failing_system import Killer
 from faults.write_paths import WRITE_PATHS, Before, assert_whole, contents
 
 SHORT = ("add", "append")
@@ -27,12 +27,7 @@ def test_killed_at_every_call_that_writes(path, befores, killer: Killer, tmp_pat
     calls = killer.calls(path, before.lay_out(tmp_path / "it"))
     assert contents(tmp_path / "it") == before.expected(tmp_path / "it", done=True)
     assert {"open", "fsync", "unlink"} <= set(calls)
-    moments = [(at, BEFORE) for at in range(len(calls))]
-    moments += [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
-    moments += [(len(calls) - 1, AFTER)]
-    for at, when in moments:
-        folder = before.lay_out(tmp_path / "it")
-        assert killer.kill_at(path, folder, at, when), f"{when} {calls[at]}, number {at}"
+    for folder in killer.kill_everywhere(path, lambda: before.lay_out(tmp_path / "it"), calls):
         assert_whole(before, folder)
 
 

@@ -6,11 +6,12 @@ What a killed commit had written before its snapshot stays, and nothing names it
 from __future__ import annotations
 
 import errno
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from faults.failing_system import AFTER, BEFORE, CALLS, DIVISIBLE, HALF, Disturbance, Killer, fail_with
+from faults.failing_system import CALLS, Disturbance, Killer, fail_with, moments_of
 from faults.write_paths import ADD_INDEX, ORDERS, TABLE, TABLE_PATHS, orders
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
@@ -71,9 +72,8 @@ def calls_of(folder: Path, only: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize("lasting", [True, pytest.param(False, marks=pytest.mark.heavy)])
 def test_a_disk_that_is_full_at_any_call(tmp_path: Path, lasting: bool) -> None:
     calls = calls_of(tmp_path / "undisturbed", FULL)
-    moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
     codes = set()
-    for at, when in moments:
+    for at, when in moments_of(calls):
         folder = lay_out(tmp_path / f"{at} {when}")
         with Disturbance(at, fail_with(errno.ENOSPC), when, FULL, lasting).in_force():
             code = PATH.act(folder)
@@ -106,11 +106,8 @@ def test_killed_at_every_call_that_writes(tmp_path: Path, killer: Killer) -> Non
     calls = killer.calls(ADD_INDEX, lay_out(tmp_path / "undisturbed"))
     assert snapshot_of(tmp_path / "undisturbed" / TABLE) == NEW
     assert {"open", "write", "fsync", "link", "rename", "unlink"} == set(calls)
-    moments = [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
-    states = set()
-    for at, when in [*moments, (len(calls) - 1, AFTER)]:
-        folder = lay_out(tmp_path / f"{at} {when}")
-        assert killer.kill_at(ADD_INDEX, folder, at, when), f"{when} {calls[at]}, number {at}"
+    states, numbers = set(), count()
+    for folder in killer.kill_everywhere(ADD_INDEX, lambda: lay_out(tmp_path / str(next(numbers))), calls):
         states.add(state := snapshot_of(folder / TABLE))
         if state == OLD:
             assert_done_by_the_next_command(folder)

@@ -22,6 +22,7 @@ from sbbf_tool.storage.objects.folders import ObjectFolders
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.places import open_folders
 from support.buckets import Bucket
+from support.calls import call
 from support.counting_proxy import Exchange, Fault
 from support.delta_logs import CHANGE, actions_of, add, remove, write_table_with_vector
 from support.delta_tables import ids_of, make_table
@@ -40,12 +41,6 @@ def upload(bucket: Bucket, folder: Path) -> str:
 @pytest.fixture
 def url(moto_bucket, tmp_path) -> str:
     return upload(moto_bucket, make_table(tmp_path / "orders"))
-
-
-def call(capsys, *words: str) -> tuple[int, str, str]:
-    code = run(list(words))
-    output = capsys.readouterr()
-    return code, output.out, output.err
 
 
 def test_filters_are_added_in_one_commit(moto_bucket, url, capsys):

@@ -11,8 +11,8 @@ import pytest
 
 import sbbf_tool
 from sbbf_tool import UsageError
-from sbbf_tool.cli import run
 from sbbf_tool.verbs import AddFilter
+from support.calls import call
 from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
 from support.tables import each
 
@@ -20,13 +20,6 @@ from support.tables import each
 @pytest.fixture
 def lake(tmp_path):
     return small_files(tmp_path / "lake", 3)
-
-
-def sbbf(capsys, *arguments: object) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = run(list(map(str, arguments)))
-    output = capsys.readouterr()
-    return code, output.out, output.err
 
 
 def documents(out: str) -> tuple[list[dict], dict]:
@@ -45,7 +38,7 @@ def last_line(out: str) -> str:
 def test_a_warning_names_its_file(tmp_path, capsys):
     for number, rows in enumerate((900, 900, 10)):
         pq.write_table(pa.table({"id": pa.array(range(rows), pa.int64())}), tmp_path / f"{number}.parquet")
-    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--max-bytes", "512", "--jobs", "1")
+    code, _, err = call(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--max-bytes", "512", "--jobs", "1")
     text = "column id: the false-positive rate is"
     first, again = err.splitlines()
     assert code == 0
@@ -57,7 +50,7 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
     (tmp_path / "_delta_log").mkdir()
     for number in range(3):
         pq.write_table(pa.table({"id": [number, 7]}), tmp_path / f"{number}.parquet")
-    code, _, err = sbbf(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--as-files", "--allow", "table-files")
+    code, _, err = call(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--as-files", "--allow", "table-files")
     assert code == 0
     assert err.count("warning") == 1
     assert f"the Delta table {tmp_path} records the size of each file" in err
@@ -67,7 +60,7 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
 def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     lake, report = mixed(tmp_path / "lake"), tmp_path / "report.parquet"
     add = ("add-filter", lake, "-c", "id", "--in-place")
-    code, out, err = sbbf(capsys, *add, "-c", "name", "--report", report)
+    code, out, err = call(capsys, *add, "-c", "name", "--report", report)
     assert code == 4
     assert last_line(out).startswith("11 files: 3 done, 2 had every filter, 1 not applicable, 2 refused, 3 failed; ")
     differences = [
@@ -81,9 +74,9 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     rows = pq.read_table(report).to_pylist()
     assert {row["path"].removeprefix(f"{lake}/").removesuffix(".parquet"): row["status"] for row in rows} == MIXED
     assert sorted(row["exit_code"] for row in rows if row["status"] == "failed") == [3, 3, 3]
-    assert sbbf(capsys, *add, "--report", report)[0] == 4
+    assert call(capsys, *add, "--report", report)[0] == 4
     assert [row["status"] for row in pq.read_table(report).to_pylist()].count("skipped") == 6
-    assert sbbf(capsys, *add, "--report", tmp_path / "no" / "such.parquet")[0] == 4
+    assert call(capsys, *add, "--report", tmp_path / "no" / "such.parquet")[0] == 4
 
 
 @each("command", [["remove-filter"], ["resize", "--fpp", "0.2"], ["repair"], ["explain", "-c", "id", "--value", "7"]])
@@ -91,7 +84,7 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
     lake = mixed(tmp_path / "lake")
     unreadable = {"broken", "empty", "encrypted"}
     changes = ["--in-place"] if command[0] != "explain" else []
-    code, out, err = sbbf(capsys, command[0], lake, *command[1:], *changes, "--format", "json")
+    code, out, err = call(capsys, command[0], lake, *command[1:], *changes, "--format", "json")
     files, summary = documents(out)
     assert code == summary["exit_code"] == 4
     assert summary["files"] == len(files) == len(MIXED)
@@ -105,14 +98,14 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
 
 
 def test_false_negatives_are_findings(lake, capsys):
-    sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")
+    call(capsys, "add-filter", lake, "-c", "id", "--in-place")
     path = lake / "part-00001.parquet"
     data = bytearray(path.read_bytes())
     place = pq.read_metadata(path).row_group(0).column(0)
     data[place.bloom_filter_offset + 16 : place.bloom_filter_offset + place.bloom_filter_length] = bytes(place.bloom_filter_length - 16)
     path.write_bytes(data)
     for command in (["verify"], ["check", "--all"]):
-        code, out, _ = sbbf(capsys, *command[:1], lake, *command[1:])
+        code, out, _ = call(capsys, *command[:1], lake, *command[1:])
         assert code == 1
         assert f"{path}: error: empty-filter" in out
 
@@ -125,17 +118,17 @@ def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
         pq.write_table(pa.table({"id": [1, 2]}), name)
     before = digests(tmp_path)
     add = ["add-filter", "lake", "b.parquet", "-c", "id", "-o"]
-    assert sbbf(capsys, *add, "out/", "-n")[0] == 0
+    assert call(capsys, *add, "out/", "-n")[0] == 0
     assert digests(tmp_path) == before
-    assert sbbf(capsys, *add, "out/")[0] == 0
+    assert call(capsys, *add, "out/")[0] == 0
     written = {"out/day=1/a.parquet", "out/day=2/a.parquet", "out/b.parquet"}
     assert {str(path) for path in Path("out").rglob("*.parquet")} == written
-    assert sbbf(capsys, "remove-filter", "out/day=*", "-o", "again/")[0] == 0
+    assert call(capsys, "remove-filter", "out/day=*", "-o", "again/")[0] == 0
     assert Path("again/day=1/a.parquet").read_bytes() == Path(names[0]).read_bytes()
-    code, _, err = sbbf(capsys, *add, "out/")
+    code, _, err = call(capsys, *add, "out/")
     assert (code, err.count("the target exists")) == (4, 3)
     for output, message in (("out", "out is a folder: write out/"), ("new", "give a folder for many, new/"), ("/proc/x/", "no such file")):
-        code, _, err = sbbf(capsys, *add, output)
+        code, _, err = call(capsys, *add, output)
         assert code in (2, 4)
         assert message in err
     sbbf_tool.run(AddFilter("id"), "lake", edit=sbbf_tool.Edit("python/"))
@@ -150,13 +143,13 @@ def test_new_files_are_not_among_those_that_are_read(tmp_path, monkeypatch, caps
     for name in ("lake/day=1/a.parquet", "b.parquet"):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"id": [1, 2]}), name)
-    code, _, err = sbbf(capsys, "add-filter", *names.split(), "-c", "id", "-o", output)
+    code, _, err = call(capsys, "add-filter", *names.split(), "-c", "id", "-o", output)
     assert (code, err.count("\n")) == (2, 1)
     assert f"{output}: the result would be among the files of lake" in err
     with pytest.raises(UsageError, match="name a folder outside it"):
         sbbf_tool.run(AddFilter("id"), names.split(), edit=sbbf_tool.Edit(output))
     assert not Path(output).exists()
-    assert sbbf(capsys, "add-filter", "*.parquet", "-c", "id", "-o", "out/")[0] == 0
+    assert call(capsys, "add-filter", "*.parquet", "-c", "id", "-o", "out/")[0] == 0
 
 
 @each("name", ["loop", "loop.parquet"])
@@ -164,9 +157,9 @@ def test_a_link_to_itself_stops_no_command(lake, capsys, name):
     (lake / name).symlink_to(name)
     code = 3 if name.endswith(".parquet") else 0
     for command in (["inspect"], ["verify"], ["check", "--quick"]):
-        exit_code, _, err = sbbf(capsys, *command, lake)
+        exit_code, _, err = call(capsys, *command, lake)
         assert exit_code == code, err
         assert len(err.splitlines()) == (code == 3)
-    assert sbbf(capsys, "add-filter", lake, "-c", "id", "--in-place")[0] == 0
+    assert call(capsys, "add-filter", lake, "-c", "id", "--in-place")[0] == 0
     (lake / name).unlink()
     assert_has_filters(lake, ("id",))

@@ -22,6 +22,7 @@ from typing import Any
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.schema import Schema, parse_schema
 from sbbf_tool.extensions.avro.values import Encoding, open_values
+from sbbf_tool.parquet.compact import read_varint
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK = 64 << 20
@@ -150,7 +151,7 @@ def unpack(block: bytes, codec: str) -> bytes:
         if codec == "snappy":
             return _unsnap(block)
         unpacked = _unzstd(block) if codec == "zstandard" else _inflate(block, codec)
-    except (OSError, zlib.error, lzma.LZMAError, EOFError, ValueError):
+    except (OSError, zlib.error, lzma.LZMAError, EOFError, IndexError, ValueError):
         raise UnreadableError(f"the block cannot be decompressed with {codec}") from None
     if len(unpacked) > MAX_BLOCK:
         raise UnreadableError(f"the block decompresses to more than {MAX_BLOCK} bytes")
@@ -182,14 +183,7 @@ def _unsnap(block: bytes) -> bytes:
     """Decompress raw snappy, which begins with its unpacked size and is followed by a CRC-32 of the unpacked bytes."""
     import pyarrow as pa
 
-    size = shift = 0
-    for at, byte in enumerate(block[:5]):
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if not byte & 0x80:
-            break
-        if at == 4:
-            raise UnreadableError("the snappy block does not state its size")
+    size = read_varint(block, 0)[0] if len(block) >= 5 else 0
     if size > MAX_BLOCK or len(block) < 5:
         raise UnreadableError(f"the snappy block has {len(block)} bytes and states {size} decompressed bytes")
     unpacked: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)

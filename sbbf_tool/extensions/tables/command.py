@@ -11,7 +11,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.tables.table_cost import TableCost, estimate_cost
+from sbbf_tool.extensions.tables.table_cost import estimate_cost
 from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_count, format_size
@@ -22,22 +22,6 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 3
 """Number of vanished files whose names are printed."""
-
-
-def show_cost(run: TableRun, cost: TableCost) -> None:
-    """Print what the change costs to standard error."""
-    table = run.table
-    parts = [f"{format_count(cost.files, 'file')}, {format_size(cost.bytes)}"]
-    if cost.filter_bytes:
-        parts.append(f"filters of up to about {format_size(cost.filter_bytes)}")
-    if cost.filter_bytes == 0:
-        are_all = cost.sampled_files == cost.files
-        parts.append("nothing to do" if are_all else f"nothing to do in the first {cost.sampled_files} of them that were read")
-    elif cost.shares_blocks:
-        parts.append("copies share the blocks of the old files")
-    else:
-        parts.append(f"copies take at most as much again, and at most {format_size(cost.bytes)} of old files stay {_until(table.format)}")
-    render.note(f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}")
 
 
 def _until(table_format: str) -> str:
@@ -52,8 +36,21 @@ class TableCommand(TableRun):
     """A change of a table by a command, which prints what it costs and what it did."""
 
     def show_cost(self, selection: Selection, spec: FilterSpec | None = None, rebuild: Rebuild | None = None) -> None:
-        """Print what the change costs, before it starts; `spec` and `rebuild` are those of new filters."""
-        show_cost(self, estimate_cost(selection, spec, self.keys, rebuild))
+        """Print what the change costs, before it starts, to standard error; `spec` and `rebuild` are those of new filters."""
+        table, cost = self.table, estimate_cost(selection, spec, self.keys, rebuild)
+        parts = [f"{format_count(cost.files, 'file')}, {format_size(cost.bytes)}"]
+        if cost.filter_bytes:
+            parts.append(f"filters of up to about {format_size(cost.filter_bytes)}")
+        if cost.filter_bytes == 0:
+            are_all = cost.sampled_files == cost.files
+            parts.append("nothing to do" if are_all else f"nothing to do in the first {cost.sampled_files} of them that were read")
+        elif cost.shares_blocks:
+            parts.append("copies share the blocks of the old files")
+        else:
+            parts.append(
+                f"copies take at most as much again, and at most {format_size(cost.bytes)} of old files stay {_until(table.format)}"
+            )
+        render.note(f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}")
 
     def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> CommitLines:
         """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""

@@ -29,7 +29,6 @@ from extensions.tables.iceberg.iceberg_tables import (
     to_hadoop,
 )
 from sbbf_tool import run as run_verb
-from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector
 from sbbf_tool.extensions.tables.iceberg import scan
@@ -37,6 +36,7 @@ from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.verbs import Probe
+from support.calls import outcome
 from support.delta_logs import (
     add,
     inline_vector,
@@ -52,12 +52,6 @@ from support.present import count_present
 from support.tables import each
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
-
-
-def outcome(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str]:
-    code = run([str(word) for word in words])
-    output = capsys.readouterr()
-    return code, output.out + output.err
 
 
 # Roaring bitmaps

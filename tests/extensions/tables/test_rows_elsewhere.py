@@ -14,17 +14,11 @@ from pyiceberg.typedef import Record
 
 import sbbf_tool
 from extensions.tables.iceberg.iceberg_tables import open_table, rows, sql_catalog
-from sbbf_tool.cli import run
+from support.calls import outcome
 from support.ducklakes import SmallLake, fill
 from support.tables import each
 
 FILE_ID = "1f0c9a3e-5b7d-4a57-9c8e-2d6b1e0f7a11-0"
-
-
-def outcome(capsys, *words: object) -> tuple[int, str]:
-    code = run([str(word) for word in words])
-    output = capsys.readouterr()
-    return code, output.out + output.err
 
 
 @pytest.mark.slow

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool.cli import run
 from sbbf_tool.extensions.tables.table_run import TableRun
+from support.calls import call
 from support.samples import places
 from support.tables import each
 
@@ -30,12 +30,6 @@ def table(tmp_path) -> Path:
         rows = pa.table({"id": range(part * 100, part * 100 + 100), "day": [f"d{part % 2}"] * 100})
         deltalake.write_deltalake(folder, rows, mode="append", partition_by=["day"])
     return folder
-
-
-def call(capsys, *words: object) -> tuple[int, str, str]:
-    code = run([str(word) for word in words])
-    output = capsys.readouterr()
-    return code, output.out, output.err
 
 
 def documents(capsys, *words: object) -> list[dict]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
-from sbbf_tool.cli.findings import commands_of, count_findings, list_places
+from sbbf_tool.cli.findings import commands_of, list_places, sum_up
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
@@ -62,7 +61,4 @@ def _show_report(page: Page, report: CheckReport) -> None:
             page.say(f"    {line}")
         for words in commands_of(findings):
             page.command(words, "    fix: ")
-    counts = Counter(outcome.outcome for outcome in report.rules)
-    in_baseline = f"{counts['known']} known, " if counts["known"] else ""
-    rules = f"{counts['passed']} passed, {in_baseline}{counts['noted']} noted, {counts['failed']} failed, {counts['not run']} not run"
-    page.say(f"{report.file}: {count_findings(Counter(finding.severity for finding in report.findings))}; rules: {rules}")
+    page.say(f"{report.file}: {sum_up(report)}")

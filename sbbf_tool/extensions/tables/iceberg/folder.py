@@ -20,6 +20,7 @@ from sbbf_tool.extensions.tables.iceberg.paths import is_local, join, open_name
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, MetadataSource, TableState, read_file
 from sbbf_tool.running.table import change_properties
 from sbbf_tool.storage import local, places
+from sbbf_tool.storage.folders import LocalFolders
 
 HINT = "version-hint.text"
 _HADOOP_NAME = re.compile(r"v([0-9]{1,18})(?:(?:\.gz)?\.metadata\.json|\.metadata\.json\.gz)")
@@ -152,19 +153,12 @@ class FolderSource(MetadataSource):
         with suppress(OSError, RefusedError, WriteError):
             # A checksum of the old bytes would make Hadoop's reader fail; without one it does not check.
             local.remove_stale_checksum(path)
-            replace_file(path, str(version).encode())
+            LocalFolders().replace(path, str(version).encode())
             local.remove_stale_checksum(path)
 
     def undo(self, snapshot_id: int) -> str:
         call = f"CALL CATALOG.system.rollback_to_snapshot('NAMESPACE.TABLE', {snapshot_id})"
         return f"{call} in Spark, with the names of its Hadoop catalog and of the table"
-
-
-def replace_file(path: str, data: bytes) -> None:
-    """Write a local file in one step, replacing an existing one."""
-    from sbbf_tool.storage.folders import LocalFolders
-
-    LocalFolders().replace(path, data)
 
 
 def _hadoop_versions(names: Sequence[str]) -> dict[int, str]:
