@@ -68,7 +68,7 @@ def why_unchangeable(entry: IcebergEntry) -> str | None:
 
 def partition_texts(metadata: TableMetadata) -> PartitionTexts:
     """Return the partition values of the table as text."""
-    return PartitionTexts({number: (path, kind) for number, path, kind in leaves(metadata.schema)}, metadata.specs)
+    return PartitionTexts({leaf.id: (leaf.path, leaf.type) for leaf in leaves(metadata.schema)}, metadata.specs)
 
 
 def list_live_files(state: TableState) -> list[LiveFile]:

@@ -80,6 +80,19 @@ def test_columns_have_paths_without_scaffolding():
     }  # fmt: skip
 
 
+def test_a_field_of_a_struct_may_be_called_element():
+    struct = {"type": "struct", "fields": [{"id": 3, "name": "element", "required": False, "type": "long"}]}
+    schema = {"type": "struct", "fields": [
+        {"id": 1, "name": "s", "required": False, "type": struct},
+        {"id": 4, "name": "l", "required": False, "type": {"type": "list", "element-id": 5, "element-required": False, "element": "long"}},
+    ]}  # fmt: skip
+    mapping = [
+        {"field-id": at, "names": [name], "fields": [{"field-id": at + 2, "names": ["element"]}]} for at, name in ((1, "s"), (3, "l"))
+    ]
+    names = build_column_names(schema, {"schema.name-mapping.default": json.dumps(mapping)})
+    assert names.by_path == {("s", "element"): ("s", "element"), ("l",): ("l",)}
+
+
 @each(
     "transform, kind, value, text",
     [
