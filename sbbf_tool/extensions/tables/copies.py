@@ -88,6 +88,11 @@ class RunMarker:
                 # DuckLake creates the folder of a table with the first file that it writes; all files may have been added from elsewhere.
                 os.makedirs(self._location, exist_ok=True)
             self._create()
+            if places.is_url(self._location):
+                # A run that may not delete is refused before it makes copies, which it could not delete either.
+                places.open_folders(self._location).remove(self._path or "")
+                self._path = None
+                self._create()
         except (OSError, ValueError) as error:
             reason = reason_of(error) if isinstance(error, OSError) else str(error)
             raise WriteError(f"cannot create the marker of a run in the table's folder: {reason}", file=self._location) from error
