@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.places import TableFinder
 
-_DATE = r"\d{4}-\d{2}-\d{2}"
-_TIME = r"[-+]?\d{4,}-\d{2}-\d{2}[ T]\d|\d{2}:\d{2}"
+_DATE = r"\s*(\d{4,})[-/](\d{1,2})[-/](\d{1,2})\s*"
+"""DuckDB takes any of these forms for a date, also in the name of a folder."""
+_TIME = r"\d{4,}[-/]\d{1,2}[-/]\d{1,2}[ T]\d|\d{2}:\d{2}"
 _ZONE = r"([Zz]|UTC|:\d\d(\.\d+)?\s*[-+]\d\d(:?\d\d)?)$"
 _RELATIVE_ERROR = Decimal("1e-6")
 """Difference below which two numbers may be the same value of a FLOAT."""
@@ -174,8 +175,10 @@ def _may_be_equal(stored: str, value: object) -> bool:
     text = str(value)
     if stored.casefold() == text.casefold():
         return True
-    if re.fullmatch(_DATE, stored):
-        return not re.fullmatch(_DATE, text) and any(map(str.isdigit, text))
+    if date_of_folder := re.fullmatch(_DATE, stored):
+        if other := re.fullmatch(_DATE, text):
+            return [*map(int, date_of_folder.groups())] == [*map(int, other.groups())]
+        return any(map(str.isdigit, text))
     first, second = _number(stored), _number(text)
     if first is not None and second is not None:
         if not (first.is_finite() and second.is_finite()):

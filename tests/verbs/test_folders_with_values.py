@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -64,3 +65,13 @@ def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, fold
 def test_how_a_folder_states_a_value(tmp_path: Path, folder: str, words: str) -> None:
     path = write(tmp_path / folder / "a.parquet")
     assert answer_of(path, "day", 1) == ("cannot say", REASON.format(words))
+
+
+@each("text", ["2024-01-03", "2024-1-3", "2024%2F01%2F3", " 2024-01-03"])
+def test_dates_that_duckdb_reads_in_the_names_of_folders(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path / f"on={text}" / "a.parquet")
+    for value in ("2024-01-03", "2024-01-04"):
+        ((count,),) = duckdb.sql(
+            f"select count(*) from read_parquet('{path}', hive_partitioning = true) where \"on\" = '{value}'"
+        ).fetchall()
+        assert probe(path, "on", [value], strict=False).is_absent is (count == 0)
