@@ -124,11 +124,14 @@ def judge_bytes(path: str, first: bytes | None, last: bytes) -> Entry | None:
 
 def translate(pattern: str) -> str:
     """Return the regular expression of a glob: `*`, `?`, `[...]` match within a segment, `**/` matches any folders, also none."""
-    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    words = {"**/": "(?:.*/)?", "**": "\2", "*": "\0", "?": "\1"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
     # The end of what `translate` returns is `)\Z`, since Python 3.14 `)\z`.
     classes = [fnmatch.translate(part)[len("(?s:") : -len(r")\Z")] if part.startswith("[") else "" for part in parts]
-    return "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))
+    text = "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))
+    # A star before another one of its segment takes as little as it can, once: a hostile name must not make it try again and again.
+    text = re.sub(r"\0([^\0\2/]*)(?=\0)", r"(?>[^/]*?\1)", text)
+    return text.replace("\0", "[^/]*").replace("\1", "[^/]").replace("\2", ".*")
 
 
 def is_behind_link(path: str, folder: str) -> bool:

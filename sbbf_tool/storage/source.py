@@ -314,10 +314,7 @@ class Stream(io.RawIOBase):
             else:
                 self._buffer = self._source.read_up_to(position, max(length, self._window))
             self._buffer_start, self._ahead = position, None
-            self._look_ahead(position + len(self._buffer))
+            if self._begin_read is not None and self._window and (ahead := position + len(self._buffer)) < self._source.size:
+                self._ahead = self._begin_read(ahead, min(self._window, self._source.size - ahead))
         start = position - self._buffer_start
         return self._buffer[start : start + length]
-
-    def _look_ahead(self, position: int) -> None:
-        if self._begin_read is not None and self._window and position < self._source.size:
-            self._ahead = self._begin_read(position, min(self._window, self._source.size - position))

@@ -137,17 +137,14 @@ class Turns:
     @contextmanager
     def turn(self) -> Iterator[None]:
         """Hold a turn in this block, except while the thread is `waiting`."""
-        self._acquire()
+        while not self._free.acquire(timeout=_POLL_SECONDS):
+            ensure_running()
         _THREAD.turns = self
         try:
             yield
         finally:
             _THREAD.turns = None
             self._free.release()
-
-    def _acquire(self) -> None:
-        while not self._free.acquire(timeout=_POLL_SECONDS):
-            ensure_running()
 
     @contextmanager
     def _without_turn(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -221,3 +222,10 @@ def test_a_glob_matches_a_file_and_what_is_below_a_folder(glob: str, folder: str
 )
 def test_a_glob_does_not_match_other_files(glob: str, path: str) -> None:
     assert not matches_any([glob], "/f", path)
+
+
+def test_a_hostile_name_costs_little_time():
+    start = time.process_time()
+    assert not matches_any(["*a*a*a*a*.parquet"], "/f", f"/f/{'a' * 250}")
+    assert matches_any(["*a*a?a*a*.parquet"], "/f", f"/f/{'a' * 200}.parquet")
+    assert time.process_time() - start < 5
