@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sbbf_tool.display import redact
+from sbbf_tool.frozen import Frozen
 
 Rebuild: TypeAlias = Literal["weak", "all"]
 """Existing filters to rebuild: those that do not satisfy the request (weaker, too large or broken), or all."""
 
 
-@dataclass(frozen=True)
-class Fix:
+class Fix(Frozen):
     """The change that resolves a finding. It is made in place; parameters that are None, False or empty are omitted. Passwords and
     signatures in the names of the files are redacted.
     """
@@ -33,7 +32,7 @@ class Fix:
     keys: str | None = None
     """Path of the file with the keys of encrypted files."""
 
-    def __post_init__(self) -> None:
+    def ensure_valid(self) -> None:
         object.__setattr__(self, "files", tuple(map(redact, self.files)))
 
     def parameters(self) -> dict[str, Parameter]:

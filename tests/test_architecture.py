@@ -29,29 +29,29 @@ GENERATED = PACKAGE / "parquet" / "idl"
 
 # The rooms from the lowest to the highest: each may import those before it, but for what FORBIDDEN says.
 ORDER = (
-    "exports", "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "extension",
+    "exports", "frozen", "numbers", "display", "log", "hints", "errors", "records", "gregorian", "arguments", "predicates", "extension",
     "bloom", "parquet", "encryption",
     "storage", "reports", "file", "query_engines", "rules", "writers", "advice", "editing", "verbs", "running", "spark", "cli",
 )  # fmt: skip
 BUDGETS = {
-    "words": 908,
+    "words": 1_063,
     "bloom": 1_160,
     "parquet": 4_140,
     "encryption": 820,
     "storage": 5_211,
-    "reports": 906,
+    "reports": 880,
     "file": 3_093,
     "query_engines": 527,
     "rules": 1_791,
     "writers": 475,
     "advice": 802,
     "editing": 926,
-    "verbs": 3_477,
+    "verbs": 3_410,
     "running": 2_000,
     "spark": 1_815,
     "cli": 5_877,
     "avro": 370,
-    "paimon": 4_877,
+    "paimon": 4_860,
     "tables": 4_436,
     "report": 1_957,
     "conformance": 1_790,
@@ -450,19 +450,16 @@ def test_inspect_and_probe_do_not_load_pyarrow(fixtures):
         assert not loaded & {"pyarrow", "pyspark", "rich", "pandas", "difflib", "shutil"}
 
 
-def test_probe_begins_with_few_modules_and_dataclasses(fixtures):
+def test_probe_begins_with_few_modules_and_no_dataclass(fixtures):
     """A dataclass takes longer to make than most modules take to load."""
     program = (
-        "import dataclasses, sys; from sbbf_tool.cli import run; run(sys.argv[1:])\n"
-        "own = [module for name, module in sys.modules.items() if name.startswith('sbbf_tool')]\n"
-        "kinds = {kind for module in own for kind in vars(module).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}\n"
-        "print(len(own), len(kinds), file=sys.stderr)"
+        "import sys; from sbbf_tool.cli import run; run(sys.argv[1:])\n"
+        "print(sum(name.startswith('sbbf_tool') for name in sys.modules), 'dataclasses' in sys.modules, file=sys.stderr)"
     )
     command = [sys.executable, "-c", program, "probe", str(fixtures / "pyarrow-filters.parquet"), "id", "1"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    modules, dataclasses = map(int, done.stderr.split())
-    assert modules <= 107
-    assert dataclasses <= 24
+    modules, dataclasses = subprocess.run(command, check=True, capture_output=True, text=True).stderr.split()
+    assert int(modules) <= 107
+    assert dataclasses == "False"
 
 
 def test_add_filter_loads_numpy_only_for_values_that_must_be_decoded(fixtures, tmp_path):

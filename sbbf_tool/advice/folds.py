@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from sbbf_tool.frozen import Frozen
+
 
 @dataclass(slots=True)
 class _Sum:
@@ -52,8 +54,7 @@ class Folds:
             yield FoldedSize(halvings, total.bytes, total.fpp / total.filters, total.worst_fpp)
 
 
-@dataclass(frozen=True)
-class FoldedSize:
+class FoldedSize(Frozen):
     """The filters of one column after a number of halvings, exactly, from their bits."""
 
     halvings: int

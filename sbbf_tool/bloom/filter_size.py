@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Sizing:
+class Sizing(Frozen):
     """The size of a filter for `fpp` and for `ndv` distinct values, or for the number in the data if `ndv` is None.
 
     If `num_bytes` is given, it is the exact size, and the other fields have no effect.
@@ -20,7 +18,7 @@ class Sizing:
     max_bytes: int = sizing.MAX_BYTES
     num_bytes: int | None = None
 
-    def __post_init__(self) -> None:
+    def ensure_valid(self) -> None:
         sizing.ensure_fpp(self.fpp)
         if self.ndv is not None and self.ndv < 1:
             raise UsageError(f"ndv must be at least 1, not {self.ndv}")

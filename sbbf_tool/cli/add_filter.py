@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +19,7 @@ from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
 from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import Row
 

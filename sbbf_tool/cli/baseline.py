@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extension import named
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import escape_bytes
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import OK, REFUSED, Row
 
@@ -46,7 +47,6 @@ _output_option = click.option(
 _ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
 
-@dataclass(eq=False)
 class ChangedFiles(Files):
     """Files that a command changes: where the results go, and what is allowed."""
 

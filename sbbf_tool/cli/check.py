@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +22,7 @@ from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import command_of, quote_command
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
 from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES
 from sbbf_tool.reports.rows import OK, Row

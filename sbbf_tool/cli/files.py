@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -89,7 +88,6 @@ page_limit_option = click.option(
 )
 
 
-@dataclass(eq=False)
 class Files:
     """The files named on a command line, how they are read and reported, and the runner that works on them."""
 
@@ -121,6 +119,9 @@ class Files:
     rest: Sequence[Any] = ()
     """Rows that a run had when it ended early; see `Runner.rest`."""
     _selection: Selection | None = None
+
+    def __init__(self, **options: Any) -> None:
+        vars(self).update(options)
 
     def of(self, names: tuple[str, ...]) -> Files:
         """Return a copy with these arguments as the PATHs."""
@@ -326,7 +327,7 @@ def over_files(
 
     The options that are fields of this `kind` of files are in `files`.
     """
-    names = {field.name for field in fields(kind)}
+    names = {name for each in kind.__mro__ for name in vars(each).get("__annotations__", ())}
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         @output_options(formats)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.render import group
 from sbbf_tool.cli.spelling import command_of, quote_command
+from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.display import escape
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_number, format_percent, format_size
 
 GAP = 2
@@ -33,8 +33,7 @@ COUNT, BYTES, RATE, ESTIMATE, NAME, WORD, SENTENCE, SUMMARY = CellKind
 NUMBERS = frozenset((COUNT, BYTES, RATE, ESTIMATE))
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(Frozen):
     """One column of a table. Of columns that do not fit, those with the highest priority number are hidden first; 0 is never hidden.
 
     Columns of the same priority are hidden together, such as a minimum and a maximum. Of a row that is an object, the cell is the attribute

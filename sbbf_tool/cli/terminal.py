@@ -9,14 +9,12 @@ import os
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
 from click.core import ParameterSource
 
 
-@dataclass
 class Terminal:
     """What one run may print, and how."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
 from sbbf_tool.file.filter_answers import doubt_of_variant
 from sbbf_tool.file.parallel import Meter, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import Column, ensure_readable
 from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
@@ -34,8 +34,7 @@ _FILTER_BYTES_PER_CHUNK_BYTE = 64
 """Filter bytes per chunk byte: more than distinct values need in any encoding, except constant steps, whose chunks are read twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewFilter:
+class NewFilter(Frozen):
     """A filter, the number of inserted values, and the bytes that were read from the file to build it."""
 
     bloom: BloomFilter
@@ -44,8 +43,7 @@ class NewFilter:
     verdict: Verdict = NO_FINDING
 
 
-@dataclass(frozen=True, slots=True)
-class SpooledFilter:
+class SpooledFilter(Frozen):
     """A filter that is no longer in memory: the figures for its report, and where its bytes are."""
 
     pieces: tuple[Piece, ...]

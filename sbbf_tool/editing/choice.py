@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import get_args
 
 from sbbf_tool.bloom.filter_size import Sizing
@@ -12,6 +11,7 @@ from sbbf_tool.editing.build import ensure_buildable
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import Rebuild
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -19,8 +19,7 @@ from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
 from sbbf_tool.rules.satisfaction import Judgment
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Frozen):
     """The column chunks of a file that get filters, and the judgments of the other filters, which stay."""
 
     sizes: Mapping[ChunkKey, Sizing]

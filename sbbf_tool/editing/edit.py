@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
@@ -36,6 +36,7 @@ from sbbf_tool.file.parallel import Meter, Progress
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile, ring_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.frozen import replace
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append

@@ -18,17 +18,16 @@ import binascii
 import json
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.encryption.modules import KEY_SIZES, Key, decrypt_gcm
 from sbbf_tool.errors import AuthenticationError, UnreadableError
+from sbbf_tool.frozen import Frozen
 
 _TYPE = "PKMT1"
 
 
-@dataclass(frozen=True)
-class KeyMaterial:
+class KeyMaterial(Frozen):
     """A wrapped key and its master key's id. The wrapped form is not secret."""
 
     raw: bytes

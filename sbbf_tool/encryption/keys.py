@@ -22,12 +22,12 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sbbf_tool.encryption.key_material import KeyMaterial, parse_material
 from sbbf_tool.encryption.modules import KEY_SIZES, Key
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.frozen import Frozen, field
 
 KeyService = Callable[[bytes], "bytes | None"]
 """A function that returns the key for key metadata; None if it has none, or denies it to this caller."""
@@ -43,14 +43,13 @@ _PARTS = ("footer_key", "columns", "keys", "aad_prefix")
 _SHOWN_CHARACTERS = 40
 
 
-@dataclass(frozen=True, repr=False)
-class Keys:
+class Keys(Frozen):
     """Keys by purpose. No repr, error or report shows any part of them."""
 
     footer: Key | None = None
-    columns: Mapping[str, Key] = field(default_factory=dict)
+    columns: Mapping[str, Key] = field(factory=dict)
     """Keys by column name, in the notation of `columns`."""
-    by_id: Mapping[str, Key] = field(default_factory=dict)
+    by_id: Mapping[str, Key] = field(factory=dict)
     aad_prefix: bytes | None = None
     service: KeyService | KmsClient | None = None
     path: str | None = None

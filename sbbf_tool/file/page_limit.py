@@ -7,10 +7,10 @@ bytes than the limit is not decompressed.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from sbbf_tool.errors import OversizedPageError, UsageError
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.storage.memory import memory_bytes
 
 _USUAL_BYTES = 256 << 20
@@ -20,8 +20,7 @@ _ALWAYS_READ = 2 << 20
 """More than the usual size of a page, or of a dictionary; every machine has enough memory for one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageLimit:
+class PageLimit(Frozen):
     """The limit with which an operation opens files; it can be sent to other processes and machines. Raises UsageError below 1."""
 
     max_page_bytes: int | None = None
@@ -29,7 +28,7 @@ class PageLimit:
     jobs: int | None = None
     """Workers that share the memory of the machine; None stands for the cores of the machine that reads."""
 
-    def __post_init__(self) -> None:
+    def ensure_valid(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:
             raise UsageError(f"the limit of bytes of a page must be above 0, not {self.max_page_bytes}")
 

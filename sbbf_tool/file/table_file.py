@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from sbbf_tool.errors import RefusedError
+from sbbf_tool.frozen import Frozen, field, replace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,8 +49,7 @@ class UnknownDeletes(NamedTuple):
         raise RefusedError(self.reason)
 
 
-@dataclass(frozen=True, slots=True)
-class TableFile(os.PathLike[str]):
+class TableFile(Frozen, os.PathLike[str]):
     """A file of a table. Functions take it in place of a path, and then use and report the names of columns in the table."""
 
     path: str
@@ -60,13 +59,13 @@ class TableFile(os.PathLike[str]):
     """Id of the run that copies the file to change it; None if the run only reads."""
     folder: str | None = None
     """Folder of the copy; that of the file if None."""
-    partition: Mapping[str, str | None] = field(default_factory=dict)
+    partition: Mapping[str, str | None] = field(factory=dict)
     """Partition values as text, by the names that users know; None for NULL."""
     table: str | None = None
     """The table as the user named it, for the commands that fix the file."""
     unknown: AbstractSet[str] = frozenset()
     """Partition columns of which the file may have any value."""
-    partition_types: Mapping[str, str] = field(default_factory=dict)
+    partition_types: Mapping[str, str] = field(factory=dict)
     """Types of the partition values, in the words of the table format."""
     deletes: tuple[Deletes, ...] = ()
     """Deletes that apply to the file."""

@@ -7,11 +7,11 @@ gives the leaf columns of a file the names that the table has now.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.parquet.columns import Column, Leaf, leaf_columns, leaves_of, unquote, with_readings_of_texts
 from sbbf_tool.parquet.idl.ttypes import SchemaElement
 from sbbf_tool.parquet.logical import Reading
@@ -19,22 +19,21 @@ from sbbf_tool.parquet.logical import Reading
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ColumnNames:
+class ColumnNames(Frozen):
     """Names of columns in a table. Paths are without the scaffolding of lists and maps, as `Column.short_path`.
 
     If there are any names, they are those of all columns of the table.
     """
 
-    by_id: Mapping[int, Path] = field(default_factory=dict)
+    by_id: Mapping[int, Path] = field(factory=dict)
     """Path in the table by field id of the leaf."""
-    by_path: Mapping[Path, Path] = field(default_factory=dict)
+    by_path: Mapping[Path, Path] = field(factory=dict)
     """Path in the table by path in the file. It applies to files without field ids, and to all files if `by_id` is empty."""
     unmapped: frozenset[Path] = frozenset()
     """Paths of the columns that have the same names in the files and in the table, if the table maps no names."""
     defaults: frozenset[Path] = frozenset()
     """Paths of the columns that may have another value than null in files that do not have them."""
-    readings: Mapping[Path, Reading] = field(default_factory=dict)
+    readings: Mapping[Path, Reading] = field(factory=dict)
     """How engines compare the text of columns, by path in the table; other columns are compared as their bytes."""
 
     @cached_property

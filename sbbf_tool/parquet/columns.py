@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import some_of
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, FileMetaData, SchemaElement, Type
@@ -27,8 +27,7 @@ _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?!`)|(?!`)[^.]*")
 FIXED_WIDTHS = {"INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Frozen):
     """A leaf column; `index` is its position among the leaves of the schema, which is also that of its chunk in a row group."""
 
     index: int

@@ -7,9 +7,9 @@ reader that remembers the old length still finds the old, valid file, and trunca
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.splice import ChunkKey as ChunkKey
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
@@ -27,8 +27,7 @@ class StoredPiece(Protocol):
 Piece = Bytes | StoredPiece
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(Frozen):
     """A change to a file: keep the first `keep` bytes, append `pieces` in order. `footer` is the new footer (the plaintext struct)."""
 
     keep: int

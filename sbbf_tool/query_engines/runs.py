@@ -8,19 +8,18 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pkgutil import get_data
 from typing import Any
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EFFECTS, FAILS, IN, IN_MANY, LOSES_ROWS, PREDICATES, UNUSED, USED
 
 OUTCOMES = (USED, LOSES_ROWS, FAILS, CANNOT_COMPARE)
 """The outcomes that the file lists; the others are `unused`."""
 
 
-@dataclass(frozen=True)
-class ReleaseRun:
+class ReleaseRun(Frozen):
     """What one release of an engine does."""
 
     engine: str

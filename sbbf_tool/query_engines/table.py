@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import filter as filter_names
 from functools import lru_cache
 from pkgutil import get_data
 from typing import Any
 
+from sbbf_tool.frozen import replace
 from sbbf_tool.query_engines.runs import ReleaseRun, describe_predicates, read_runs
 from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, RUN, UNUSED, USED
 from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict, TestedRelease

@@ -9,12 +9,12 @@ The file is read at the first look-up. The common types need no look-up, because
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.query_engines.terms import EFFECTS, HARM, PLACES, UNUSED, USED
 

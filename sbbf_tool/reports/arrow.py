@@ -1,17 +1,16 @@
-"""Rows in Arrow: convert the dataclass of a row to a schema, rows to batches, and batches to rows.
+"""Rows in Arrow: convert the class of a row to a schema, rows to batches, and batches to rows.
 
-The dataclasses of `reports` are the only declaration: local processes send them unchanged, and this module converts them for Spark and
+The classes of `reports` are the only declaration: local processes send them unchanged, and this module converts them for Spark and
 Parquet files. Bytes of file names that are not UTF-8 are escaped, since Arrow strings cannot contain them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
 
-from sbbf_tool.reports.plain import from_plain, hints_of, inner_type, is_optional, to_plain
+from sbbf_tool.reports.plain import from_plain, hints_of, inner_type, is_optional, is_record, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +19,7 @@ Row = TypeVar("Row")
 
 
 def schema_of(row: type) -> pa.Schema:
-    """Return the Arrow schema of a dataclass. Each field becomes a field, tuples become lists, and nested dataclasses become structs."""
+    """Return the Arrow schema of a class. Each field becomes a field, tuples become lists, and nested classes of fields become structs."""
     return _schema_of(row)
 
 
@@ -53,6 +52,6 @@ def _arrow_type(hint: Any) -> pa.DataType:
         return simple[hint]
     if get_origin(hint) is Sequence or (get_origin(hint) is tuple and get_args(hint)[1:] == (...,)):
         return pa.list_(_arrow_type(get_args(hint)[0]))
-    if is_dataclass(hint):
+    if is_record(hint):
         return pa.struct(list(schema_of(cast(type, hint))))
     raise TypeError(f"{hint!r} has no place in a row")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED
 from sbbf_tool.reports.tabular import Tabular
 
 
-@dataclass(frozen=True, repr=False)
 class ChangeReport(Tabular):
     """The file before and after a change."""
 
@@ -26,7 +25,7 @@ class ChangeReport(Tabular):
     """BLAKE2b of the footer of the old file, and at least its last 64 bytes, in hexadecimal."""
     new_end_hash: str
     """The same of the new file."""
-    is_first_change: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
+    is_first_change: bool = field(default=False, kw_only=True, compare=False, local=True)
     """Whether the new file begins with the whole old one, at whose end no earlier change by `sbbf` was; False in rows of other machines."""
 
     @property
@@ -46,8 +45,7 @@ class ChangeReport(Tabular):
         return self
 
 
-@dataclass(frozen=True)
-class SaturatedFilter:
+class SaturatedFilter(Frozen):
     """A filter that was built, but not written, because it would exclude hardly any value."""
 
     row_group: int
@@ -71,8 +69,7 @@ def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None
     return f"{'; '.join(parts)}; allow larger filters{values}, or force that they are written"
 
 
-@dataclass(frozen=True)
-class BuiltFilter:
+class BuiltFilter(Frozen):
     """One filter that was written."""
 
     row_group: int
@@ -87,7 +84,6 @@ class BuiltFilter:
     """False-positive rate estimated from the bits that are set."""
 
 
-@dataclass(frozen=True)
-class RemovedFilter:
+class RemovedFilter(Frozen):
     row_group: int
     column: str

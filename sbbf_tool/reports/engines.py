@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 
 
-@dataclass(frozen=True)
-class ColumnFamily:
+class ColumnFamily(Frozen):
     """Columns that all query engines treat alike; `types` are their physical and logical types, with * for any."""
 
     id: str
@@ -22,8 +21,7 @@ class ColumnFamily:
     """Whether fixed-length DECIMALs have more bytes than their precision needs."""
 
 
-@dataclass(frozen=True)
-class EngineVerdict:
+class EngineVerdict(Frozen):
     """How one query engine uses a filter on a column of one family."""
 
     engine: str
@@ -65,8 +63,7 @@ class EngineVerdict:
         return f"{self.name}{releases} {self.effect}: {self.explanation}{evidence}; {self.fix}"
 
 
-@dataclass(frozen=True)
-class TestedRelease:
+class TestedRelease(Frozen):
     """A release of a query engine that was run."""
 
     version: str
@@ -76,8 +73,7 @@ class TestedRelease:
     """Day of the run, YYYY-MM-DD."""
 
 
-@dataclass(frozen=True)
-class EngineReport:
+class EngineReport(Frozen):
     """A query engine: facts about all columns, and one verdict per family of columns, in the order of the table."""
 
     id: str
@@ -125,8 +121,7 @@ class EngineReport:
         return bool(self.places)
 
 
-@dataclass(frozen=True)
-class EngineRow:
+class EngineRow(Frozen):
     """Row of a table of engines: one engine and one family of columns. The fields are those of `EngineVerdict`."""
 
     engine: str
@@ -146,7 +141,6 @@ class EngineRow:
     source: str
 
 
-@dataclass(frozen=True, repr=False)
 class EnginesReport(Tabular):
     """The table of `sbbf engines`."""
 
@@ -159,7 +153,7 @@ class EnginesReport(Tabular):
         families = {family.id: family.name for family in self.families}
         for engine in self.engines:
             for verdict in engine.verdicts:
-                same = {name: getattr(verdict, name) for name in EngineRow.__dataclass_fields__ if hasattr(verdict, name)}
+                same = {name: getattr(verdict, name) for name in EngineRow._fields if hasattr(verdict, name)}
                 older = None if verdict.older_verdict is None else verdict.older_verdict.sentence
                 yield EngineRow(**same, version=engine.version, family_name=families[verdict.family], older_releases=older)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
@@ -16,16 +16,14 @@ SEVERITIES = (ERROR, WARNING, INFO)
 released readers lose rows, fail, or gain nothing. Info: a filter costs a little, or does less than expected."""
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Frozen):
     """Observation of a rule, and its row group; None if the observation concerns the whole column."""
 
     row_group: int | None
     fact: str
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Frozen):
     """What one rule found: a defect in the filters of one column, or in the index of a file."""
 
     rule: str
@@ -40,8 +38,7 @@ class Finding:
     """The change that resolves the finding; None if no function of this package can resolve it."""
 
 
-@dataclass(frozen=True)
-class RuleOutcome:
+class RuleOutcome(Frozen):
     """Outcome of one rule on one file: `passed`; `failed`; `noted`, if its findings are too mild to fail; or `not run` with the reason."""
 
     rule: str
@@ -50,8 +47,7 @@ class RuleOutcome:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class FindingRow:
+class FindingRow(Frozen):
     """Row of a table of findings."""
 
     file: str
@@ -65,7 +61,6 @@ class FindingRow:
     """The change as a call in Python, or as a command on the command line."""
 
 
-@dataclass(frozen=True, repr=False)
 class CheckReport(Tabular):
     _row = FindingRow
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sbbf_tool.frozen import Frozen
 
 
-@dataclass(frozen=True)
-class NamedColumn:
+class NamedColumn(Frozen):
     """What one file has under the name of a requested column."""
 
     name: str

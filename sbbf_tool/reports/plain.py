@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, reduce
 from operator import or_
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from sbbf_tool.frozen import Frozen
 
 Report = TypeVar("Report")
 
@@ -39,8 +40,8 @@ def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: es
     kind = type(value)
     if kind in convert:
         return convert[kind](value)
-    if is_dataclass(value):
-        return {field.name: to_plain(getattr(value, field.name), convert) for field in fields(value) if not field.metadata.get("local")}
+    if isinstance(value, Frozen):
+        return {name: to_plain(getattr(value, name), convert) for name, field in value._fields.items() if not field.local}
     if isinstance(value, dict):
         return {name: to_plain(item, convert) for name, item in value.items()}
     if not isinstance(value, Sequence) or kind in (str, bytes):
@@ -68,12 +69,17 @@ def from_text(kind: type[Report], text: str, file: str) -> Report:
 
 
 def hints_of(row: type) -> list[tuple[str, Any]]:
-    """Return the name and type of each field of a dataclass, or of a generic one with its arguments, that is not local."""
+    """Return the name and type of each field of a class, or of a generic one with its arguments, that is not local."""
     kind: Any = get_origin(row) or row
     hints = get_type_hints(kind)
     if arguments := dict(zip(getattr(kind, "__parameters__", ()), get_args(row), strict=False)):
         hints = {name: reduce(or_, (arguments.get(part, part) for part in get_args(hint) or (hint,))) for name, hint in hints.items()}
-    return [(field.name, hints[field.name]) for field in fields(kind) if not field.metadata.get("local")]
+    return [(name, hints[name]) for name, field in kind._fields.items() if not field.local]
+
+
+def is_record(hint: Any) -> bool:
+    """Return whether a type has fields."""
+    return isinstance(hint, type) and issubclass(hint, Frozen)
 
 
 def is_optional(hint: Any) -> bool:
@@ -94,9 +100,9 @@ def _builder(hint: Any) -> Callable[[Any], Any]:
     if get_origin(hint) in (tuple, Sequence):
         build_item = _builder(get_args(hint)[0])
         return lambda value: tuple(map(build_item, _ensure_type(list, value)))
-    if is_dataclass(kind := get_origin(hint) or hint):
+    if is_record(kind := get_origin(hint) or hint):
         builders = [(name, _builder(inner)) for name, inner in hints_of(cast(type, hint))]
-        required = {field.name for field in fields(kind) if field.default is MISSING and field.default_factory is MISSING}
+        required = {name for name, field in kind._fields.items() if field.default is ... and not field.factory}
 
         def build(value: Any) -> Any:
             if missing := required - _ensure_type(dict, value).keys():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
@@ -20,8 +20,7 @@ MANY_VALUES = 1000
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
-class RowGroupAnswer:
+class RowGroupAnswer(Frozen):
     """Answer of the filter of one row group for one value: `absent`, `maybe`, `no filter`, or `cannot say` with the reason."""
 
     row_group: int
@@ -33,8 +32,7 @@ class RowGroupAnswer:
         return self.answer == ABSENT
 
 
-@dataclass(frozen=True)
-class ValueAnswer:
+class ValueAnswer(Frozen):
     value: str
     row_groups: tuple[RowGroupAnswer, ...]
     note: str | None = None
@@ -45,8 +43,7 @@ class ValueAnswer:
         return all(answer.is_absent for answer in self.row_groups)
 
 
-@dataclass(frozen=True)
-class UnfitValue:
+class UnfitValue(Frozen):
     """A value that the column of a file cannot hold; columns of the same name in other files may."""
 
     value: str
@@ -63,8 +60,7 @@ class QueriedValue(NamedTuple):
     note: str | None = None
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(Frozen):
     """Row groups that may hold a value."""
 
     value: str
@@ -74,7 +70,7 @@ class Hit:
     reason: str | None = None
     count: int | None = None
     """Number of rows of these row groups that have the value, if it is `present`."""
-    position: int = field(default=0, compare=False, metadata={"local": True})
+    position: int = field(default=0, compare=False, local=True)
     """Position among the values, from 0."""
     column: str | None = None
     """The column, if the report is about all."""
@@ -120,8 +116,7 @@ class LongSequence(Sequence[Item]):
         return LongSequence.of, (self._item, tuple(self.rows()) if self._is_sent else ())
 
 
-@dataclass(frozen=True)
-class RowMatch:
+class RowMatch(Frozen):
     """A row that has a value."""
 
     row_group: int
@@ -131,8 +126,7 @@ class RowMatch:
     column: str
 
 
-@dataclass(frozen=True)
-class InconclusiveRowGroups:
+class InconclusiveRowGroups(Frozen):
     """Row groups that may hold values about which nothing was queried that could exclude them: `no filter`, or `cannot say` and why."""
 
     row_groups: tuple[int, ...]
@@ -140,14 +134,13 @@ class InconclusiveRowGroups:
     reason: str | None
     values: tuple[str, ...] | None = None
     """The values between min and max, if the others are absent; None for all values, and if there are more than 1,000."""
-    positions: tuple[int, ...] = field(default=(), compare=False, repr=False, metadata={"local": True})
+    positions: tuple[int, ...] = field(default=(), compare=False, repr=False, local=True)
     """Positions of `values` among the values, from 0."""
     column: str | None = None
     """The column, if the report is about all."""
 
 
-@dataclass(frozen=True)
-class ProbeAnswer:
+class ProbeAnswer(Frozen):
     """Row of a table of answers."""
 
     column: str | None
@@ -158,7 +151,6 @@ class ProbeAnswer:
     reason: str | None
 
 
-@dataclass(frozen=True, repr=False)
 class ProbeReport(Tabular):
     _row: ClassVar[type | None] = ProbeAnswer
     _first: ClassVar[tuple[str, ...]] = ("file",)
@@ -190,7 +182,7 @@ class ProbeReport(Tabular):
     """The rows that have the values, in order; empty unless `Probe.rows` is set."""
     notes: tuple[str, ...] = ()
     """How values were read, such as `read as UTC`."""
-    queried: Sequence[QueriedValue] = field(default=(), repr=False, compare=False, metadata={"local": True})
+    queried: Sequence[QueriedValue] = field(default=(), repr=False, compare=False, local=True)
     """The values; more than 1,000 stay in the process that has queried them."""
 
     @property
@@ -237,7 +229,6 @@ class ProbeReport(Tabular):
         return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"
 
 
-@dataclass(frozen=True, repr=False)
 class RowsReport(ProbeReport):
     """The same report as a table of the rows that have the values."""
 

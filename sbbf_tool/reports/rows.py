@@ -5,10 +5,10 @@ Rows are passed between processes and through Spark, where each field is a colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError, WriteError
+from sbbf_tool.frozen import Frozen, field
 
 Report = TypeVar("Report", covariant=True)
 
@@ -49,8 +49,7 @@ NOT_APPLICABLE = "not applicable"
 """Beginning of the reason why a file is skipped that does not have the columns in question, although others of the run may."""
 
 
-@dataclass(frozen=True)
-class ListedFile:
+class ListedFile(Frozen):
     """File in a listing."""
 
     path: str
@@ -66,8 +65,7 @@ class ListedFile:
     """ETag of an object, if its store lists it."""
 
 
-@dataclass(frozen=True)
-class Row(Generic[Report]):
+class Row(Frozen, Generic[Report]):
     """The outcome of a verb on one file."""
 
     path: str
@@ -80,9 +78,9 @@ class Row(Generic[Report]):
     seconds: float = 0.0
     report: Report | None = None
     """What the verb has to say about the file; also of some files that were skipped or refused."""
-    is_unchanged: bool = field(default=False, kw_only=True, compare=False, metadata={"local": True})
+    is_unchanged: bool = field(default=False, kw_only=True, compare=False, local=True)
     """Whether the file was not opened, because the state of an earlier run has the outcome."""
-    error: Exception | None = field(default=None, kw_only=True, repr=False, compare=False, metadata={"local": True})
+    error: Exception | None = field(default=None, kw_only=True, repr=False, compare=False, local=True)
     """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""
 
     def to_error(self) -> SbbfError:

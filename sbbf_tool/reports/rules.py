@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 
 
-@dataclass(frozen=True)
-class RuleReport:
+class RuleReport(Frozen):
     """One rule."""
 
     name: str
@@ -39,7 +37,6 @@ class RuleReport:
         )
 
 
-@dataclass(frozen=True, repr=False)
 class RulesReport(Tabular):
     rules: tuple[RuleReport, ...]
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import make_dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sbbf_tool.display import escape
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count, format_number
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class JoinedRow:
                 hints.pop(name, None)
                 if name not in but:
                     hints[name] = hint | None if at else hint
-        self.type = make_dataclass("JoinedRow", hints.items(), frozen=True)
+        self.type = type("JoinedRow", (Frozen,), {"__annotations__": hints})
         self._names = tuple(hints)
 
     def of(self, *values: object) -> object:
@@ -43,7 +43,7 @@ class JoinedRow:
         return self.type(*(each[-1] if each else None for each in present))
 
 
-class Tabular(ABC):
+class Tabular(Frozen, ABC):
     """Report of rows. Each row has the fields `_first` of the report itself, then those of a dataclass, `_row`.
 
     If `_row` is None, the report is its only row.

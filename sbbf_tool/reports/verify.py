@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
 
-@dataclass(frozen=True)
-class FilterVerification:
+class FilterVerification(Frozen):
     """Membership check of one filter with every value of its column chunk."""
 
     row_group: int
@@ -61,7 +59,6 @@ class FilterVerification:
         return self.problem is None and not self.false_negatives and not self.excluded_intervals
 
 
-@dataclass(frozen=True, repr=False)
 class VerifyReport(Tabular):
     _row = FilterVerification
     _first = ("file",)

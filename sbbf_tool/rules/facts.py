@@ -23,6 +23,7 @@ from sbbf_tool.file.filter_answers import doubt_of_filter
 from sbbf_tool.file.layout import Range, owned_ranges
 from sbbf_tool.file.parallel import Meter, Progress, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
@@ -119,8 +120,7 @@ class ChunkFacts:
 PLAINTEXT = "plaintext"
 
 
-@dataclass(frozen=True)
-class ColumnFacts:
+class ColumnFacts(Frozen):
     """A column over all row groups of a file."""
 
     file: str

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
@@ -24,6 +23,7 @@ from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import Predicate, parse_predicate
 from sbbf_tool.file.table_file import FileName, TableFile
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio, parse_size
 from sbbf_tool.parquet.columns import find_column
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 Judge = Literal["existence", "fpp", "size"]
 
 
-@dataclass(frozen=True, slots=True)
-class FilterSpec:
+class FilterSpec(Frozen):
     """The filters of files. It can be sent to other processes and machines. Raises UsageError."""
 
     columns: tuple[str, ...]
@@ -63,7 +62,7 @@ class FilterSpec:
     the first two, as for settings of writers, which state no size, every column chunk must have a filter.
     """
 
-    def __post_init__(self) -> None:
+    def ensure_valid(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
         object.__setattr__(self, "paths", tuple(local_path(os.fsdecode(path)) for path in as_iterable(self.paths)))
         if not self.columns:

@@ -7,10 +7,11 @@ A rule examines one column over all row groups (`ColumnFacts`) and returns evide
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix, suggest
 from sbbf_tool.query_engines.use import as_engines
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, Evidence, Finding

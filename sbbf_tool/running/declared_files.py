@@ -12,6 +12,7 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.file.partitions import PathPredicate, Types, Values
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.selection import Selection
@@ -21,8 +22,7 @@ from sbbf_tool.storage.listing import has_files
 from sbbf_tool.storage.places import is_url
 
 
-@dataclass(frozen=True)
-class DeclaredPaths:
+class DeclaredPaths(Frozen):
     """The condition that a file is declared, is in the newest version of its table, and that `where` accepts it."""
 
     where: PathPredicate | None

@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +25,7 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.table_file import FileName
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.change import ChangeReport
 from sbbf_tool.reports.plain import escape_bytes, from_text, to_text
 from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row

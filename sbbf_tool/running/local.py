@@ -12,12 +12,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import SbbfError
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import FAILED, ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, pack, skip
 from sbbf_tool.running.work import INTERNAL_ERROR, Work

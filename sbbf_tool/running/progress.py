@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 from sbbf_tool.reports.rows import ListedFile
 
 
-@dataclass
 class RunProgress:
     """The files and bytes of a run, and how many are done. Bytes are those of whole files, and stay 0 where their size is unknown."""
 
-    has_bytes: bool = False
-    """Whether the work reads the data of the files, so that their bytes measure it."""
-    total: tuple[int, int] | None = None
-    """Number of files and bytes of the run, once all are listed."""
-    files_done: int = 0
-    bytes_done: int = 0
-    step: str = ""
-    """What is done to the file that this process works on; empty if that is unknown."""
-    step_bytes_done: int = 0
-    step_bytes: int = 0
-    """Bytes of the column chunks that the work on this file reads, once for each time they are read."""
-    _open_bytes: deque[int] = field(default_factory=deque, repr=False)
-    """The sizes of the files that are listed and not done. Rows come in the order of the files."""
-    _listing: tuple[int, int] = 0, 0
-    """Number of files that are listed, and their bytes."""
+    def __init__(
+        self, has_bytes: bool = False, total: tuple[int, int] | None = None, files_done: int = 0, bytes_done: int = 0, step: str = ""
+    ) -> None:
+        self.has_bytes = has_bytes
+        """Whether the work reads the data of the files, so that their bytes measure it."""
+        self.total = total
+        """Number of files and bytes of the run, once all are listed."""
+        self.files_done, self.bytes_done = files_done, bytes_done
+        self.step = step
+        """What is done to the file that this process works on; empty if that is unknown."""
+        self.step_bytes_done = self.step_bytes = 0
+        """Bytes of the column chunks that the work on this file has read and reads, once for each time they are read."""
+        self._open_bytes: deque[int] = deque()
+        """The sizes of the files that are listed and not done. Rows come in the order of the files."""
+        self._listing = 0, 0
+        """Number of files that are listed, and their bytes."""
 
     def count(self, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
         """Yield the files, and remember their sizes; after the last one, `total` is known."""

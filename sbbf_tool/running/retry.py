@@ -7,11 +7,11 @@ the file, see `editing.lost_change`.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import OK, SKIPPED, ListedFile, Row
 from sbbf_tool.running.discover import list_file
 

@@ -16,7 +16,7 @@ import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from sbbf_tool.arguments import as_iterable
@@ -27,6 +27,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.rows import FAILED, REFUSED, Row
 from sbbf_tool.running.declared_files import leave_out_old_files
 from sbbf_tool.running.discover import folders_of
@@ -69,8 +70,7 @@ Changed = TypeVar("Changed", bound="ChangeReport")
 _MOST_ERRORS = 20
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Frozen):
     """What a run did that changed files."""
 
     files: Mapping[str, int]

@@ -6,12 +6,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, MissingError, NoColumnError, SbbfError, UsageError
 from sbbf_tool.extension import is_index, load, named
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import INLINED, ListedFile
 from sbbf_tool.storage.places import is_url
 

@@ -12,7 +12,6 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from itertools import groupby, islice
@@ -20,6 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.arrow import from_batch, to_batch
 from sbbf_tool.reports.plain import from_plain, restore_bytes
 from sbbf_tool.reports.probe import ProbeReport

@@ -6,10 +6,11 @@ The columns are the fields of the reports.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.reports.findings import CheckReport, Finding
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.reports.verify import FilterVerification
@@ -64,8 +65,7 @@ class RowView:
         return []
 
 
-@dataclass(frozen=True)
-class Chunks(RowView):
+class Chunks(Frozen, RowView):
     """View with one row per filter and, with `all_chunks`, per column chunk without a filter; each row also has the fields of the file."""
 
     columns: tuple[str, ...] = ()
@@ -91,8 +91,7 @@ class Chunks(RowView):
         return [replace(self, columns=(column,)) for column in self.columns]
 
 
-@dataclass(frozen=True)
-class Verifications(RowView):
+class Verifications(Frozen, RowView):
     """View with one row per filter that was queried for every value of its column chunk."""
 
     reads_data = True
@@ -110,8 +109,7 @@ class Verifications(RowView):
             yield {**values_of(result, columns), "file": to_plain(path), "is_verified": result.is_verified, STATUS: OK}
 
 
-@dataclass(frozen=True)
-class Findings(RowView):
+class Findings(Frozen, RowView):
     """View with one row per finding, and one per part of a file that could not be read, so that rules could not run on it."""
 
     policy: Policy

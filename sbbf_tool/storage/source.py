@@ -11,12 +11,12 @@ import stat
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.extension import ensure_no_index
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.storage.system_calls import READ, close, read_all, reason_of
 from sbbf_tool.storage.threads import result_of, waiting
 
@@ -173,8 +173,7 @@ class _Readable(Protocol):
     def read(self, offset: int, length: int, /) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRange:
+class SourceRange(Frozen):
     """An `Extent`: the `length` bytes of a source or spool that begin at `start`."""
 
     source: _Readable

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from math import isinf
 from operator import itemgetter
@@ -26,6 +25,7 @@ from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.lost_change import describe_filters, find_lost_change
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import opt, replace
 from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.parquet.footer import Footer
@@ -36,14 +36,13 @@ from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
+from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.verbs.verb import EditOptions
 
 
-@dataclass(frozen=True, repr=False)
 class AddReport(ChangeReport):
     _row = BuiltFilter
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -37,6 +36,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.query_engines.use import as_engines
@@ -44,7 +44,7 @@ from sbbf_tool.reports.rows import FAILED, LEFT_OUT, LINK, OK, Row
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import FileIn, name_of
 from sbbf_tool.storage.places import parquet_inputs
-from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given, opt
+from sbbf_tool.verbs.verb import AllFiles, CombiningVerb, Given
 from sbbf_tool.writers.settings import build_settings, ensure_writer
 from sbbf_tool.writers.writer import FilteredColumn, Request, WriterSettings, pattern_of
 
@@ -52,16 +52,14 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileSystemLike, Readable
 
 
-@dataclass(frozen=True)
-class PickledSurvey:
+class PickledSurvey(Frozen):
     """Survey of one file."""
 
     survey: bytes
     """A pickled `FileSurvey`, for a process of the same version."""
 
 
-@dataclass(frozen=True)
-class ColumnAdvice:
+class ColumnAdvice(Frozen):
     """Advice on whether one column, over all files, deserves a filter."""
 
     column: str
@@ -100,8 +98,7 @@ class ColumnAdvice:
     """The same for a present value; None if the number of row groups that hold the value is unknown."""
 
 
-@dataclass(frozen=True)
-class QueryAdvice:
+class QueryAdvice(Frozen):
     """Row groups that a query reads."""
 
     query: str
@@ -115,8 +112,7 @@ class QueryAdvice:
     """The same with the advised filters added, on average; row groups without a dictionary are assumed not to hold the values."""
 
 
-@dataclass(frozen=True)
-class ColumnSizes:
+class ColumnSizes(Frozen):
     """What the filters of one column take, and would take at smaller sizes."""
 
     column: str
@@ -125,7 +121,6 @@ class ColumnSizes:
     """Bytes of the bitsets, each folded to the smallest size that meets the target false-positive rate, if any does."""
 
 
-@dataclass(frozen=True, repr=False)
 class AdviceReport(Tabular):
     _row = ColumnAdvice
 

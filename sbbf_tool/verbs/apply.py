@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -34,6 +33,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.use import as_engines, engine_warnings
@@ -43,7 +43,7 @@ from sbbf_tool.reports.rows import OK, SKIPPED
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, declare_for_table, request_filters
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, MISSING, SATISFIED, TOO_LARGE, WEAKER, Judgment, may_be_saturated
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
+from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -55,8 +55,7 @@ NO_DEVIATION = "the file has the declared filters"
 """Why a file is skipped."""
 
 
-@dataclass(frozen=True)
-class DeclaredColumn:
+class DeclaredColumn(Frozen):
     """One column of a file: its row groups by how their filters compare with the declaration, before the change."""
 
     column: str
@@ -119,7 +118,6 @@ class DeclaredColumn:
         )
 
 
-@dataclass(frozen=True, repr=False)
 class ApplyReport(ChangeReport):
     _row = DeclaredColumn
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName, TableFile
+from sbbf_tool.frozen import opt, replace
 from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome
@@ -26,7 +26,7 @@ from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike

@@ -7,7 +7,6 @@ which query a filter on a column of this type; all engines are assumed to compar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -26,6 +25,7 @@ from sbbf_tool.file.pruning import (
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
+from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
@@ -40,14 +40,13 @@ from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import ReadOptions
 
 
-@dataclass(frozen=True)
-class RowGroupExplanation:
+class RowGroupExplanation(Frozen):
     """BulkAnswer of statistics, dictionary and filter for a query in one row group: `absent`, `maybe`, or `cannot say` with the reason."""
 
     row_group: int
@@ -73,8 +72,7 @@ class RowGroupExplanation:
         return ABSENT in (self.statistics, self.dictionary) or (self.filter == ABSENT and self.filter_reason != WRONG_FILTER)
 
 
-@dataclass(frozen=True)
-class EngineExplanation:
+class EngineExplanation(Frozen):
     """Row groups of a file that one query engine skips and reads."""
 
     engine: str
@@ -95,7 +93,6 @@ class EngineExplanation:
     """Effect of a filter that harms the query: `loses rows` or `fails`."""
 
 
-@dataclass(frozen=True, repr=False)
 class ExplainReport(Tabular):
     _row = RowGroupExplanation
     _first = ("file", "column", "value")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -13,6 +12,7 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.layout import unreferenced_ranges
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.equals import has_interval_mark
@@ -22,14 +22,13 @@ from sbbf_tool.query_engines.use import as_engines, list_warnings
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import ReadOptions
 
 
-@dataclass(frozen=True)
-class FilterReport:
+class FilterReport(Frozen):
     """Column chunk and its filter; all fields from `offset` on are None if there is no filter, or it is `unreadable`."""
 
     row_group: int
@@ -69,8 +68,7 @@ class FilterReport:
     """Whether the column is encrypted. Header and bitset are then encrypted modules, whose overhead counts in `header_bytes`."""
 
 
-@dataclass(frozen=True)
-class ColumnTotal:
+class ColumnTotal(Frozen):
     """A column over all row groups."""
 
     column: str
@@ -83,8 +81,7 @@ class ColumnTotal:
     """Mean over the row groups whose fpp could be estimated: the share of row groups without the value that are read anyway."""
 
 
-@dataclass(frozen=True)
-class UnreferencedRange:
+class UnreferencedRange(Frozen):
     """Bytes that nothing in the footer refers to."""
 
     offset: int
@@ -92,7 +89,6 @@ class UnreferencedRange:
     kind: str
 
 
-@dataclass(frozen=True, repr=False)
 class InspectReport(Tabular):
     _row = FilterReport
     _first = ("file",)

@@ -8,7 +8,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import accumulate, repeat, starmap
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -22,6 +21,7 @@ from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.file.texts import values_of
+from sbbf_tool.frozen import Frozen, field, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
@@ -39,7 +39,7 @@ from sbbf_tool.reports.probe import (
     UnfitValue,
 )
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
@@ -176,8 +176,7 @@ def probe(
     return Probe(column, values, dialect, filters_only, confirm, rows, also=also)(path, **options)
 
 
-@dataclass(slots=True)
-class _Condition:
+class _Condition(Frozen):
     """The values of which a row must have one in a column, and what is known of them in a file."""
 
     values: Sequence[object]
@@ -185,7 +184,7 @@ class _Condition:
     about: Question | MissingColumn
     others: Sequence[object] = ()
     """The values that are not in the question, because they cannot be compared with the column."""
-    answers: dict[int, RowGroupAnswers] = field(default_factory=dict)
+    answers: dict[int, RowGroupAnswers] = field(factory=dict)
     """What is known of each row group that may have such rows."""
 
     def narrow(self, file: ParquetFile, row_groups: Sequence[int], unreadable: list[str], **options: Any) -> Sequence[int]:
@@ -193,7 +192,8 @@ class _Condition:
         if isinstance(self.about, MissingColumn):
             return row_groups if any(self.about.answer(value) != ABSENT for value in self.values) else ()
         answers = narrow(file, self.about, row_groups, unreadable, **options)
-        self.answers = {each.row_group: each for each in answers if self.others or not each.is_absent}
+        self.answers.clear()
+        self.answers.update({each.row_group: each for each in answers if self.others or not each.is_absent})
         return tuple(self.answers)
 
 

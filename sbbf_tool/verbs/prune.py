@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.arguments import as_iterable, as_values
@@ -19,6 +18,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import narrow, row_group_bytes
 from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     _OpenFile = Callable[[ds.ParquetFileFragment, Reuse], ParquetFile]
 
 
-@dataclass(frozen=True)
-class PrunedFile:
+class PrunedFile(Frozen):
     """A file with row groups that remain."""
 
     file: str
@@ -46,7 +45,6 @@ class PrunedFile:
     total_row_groups: int
 
 
-@dataclass(frozen=True, repr=False)
 class PruneReport(Tabular):
     """Files and row groups that may hold one of the values, and a pyarrow dataset of only those."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -23,6 +22,7 @@ from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, Unread
 from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_between, unreferenced_ranges
 from sbbf_tool.file.own_tail import addition_of, find_own_tail, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
@@ -32,7 +32,7 @@ from sbbf_tool.reports.change import ChangeReport, RemovedFilter
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.storage.spool import Spool
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
+from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import EditOptions
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 TRUNCATED, COMPACTED, NEW_FOOTER = "truncated", "compacted", "new footer"
 
 
-@dataclass(frozen=True, repr=False)
 class RemoveReport(ChangeReport):
     _row = RemovedFilter
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
@@ -23,6 +22,7 @@ from sbbf_tool.file import interrupted
 from sbbf_tool.file.own_tail import hash_end
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.parquet_file import ParquetFile, ring_of
+from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
@@ -35,15 +35,14 @@ from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import FilterFix, Limits, Rule
 from sbbf_tool.storage import places
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
+from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.file.table_file import FileName
     from sbbf_tool.verbs.verb import EditOptions
 
 
-@dataclass(frozen=True)
-class RepairStep:
+class RepairStep(Frozen):
     """Fix of one column chunk's filter that was applied or, in a dry run, would be applied."""
 
     row_group: int
@@ -58,8 +57,7 @@ class RepairStep:
     """The filter that replaces the old one."""
 
 
-@dataclass(frozen=True)
-class AppliedFix:
+class AppliedFix(Frozen):
     """Row of a table of steps: a step, and the figures of its new filter, None if there is none."""
 
     row_group: int
@@ -72,7 +70,6 @@ class AppliedFix:
     fpp: float | None
 
 
-@dataclass(frozen=True, repr=False)
 class RepairReport(ChangeReport):
     _row = AppliedFix
 

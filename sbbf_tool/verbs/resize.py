@@ -22,20 +22,20 @@ from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
 from sbbf_tool.file.filter_answers import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.verbs.verb import ChangingVerb, Needs, opt
+from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import EditOptions
 
 
-@dataclass(frozen=True)
-class ResizedFilter:
+class ResizedFilter(Frozen):
     """One filter that was folded; in a dry run, one that would be."""
 
     row_group: int
@@ -48,8 +48,7 @@ class ResizedFilter:
     new_fpp: float
 
 
-@dataclass(frozen=True)
-class FilterSize:
+class FilterSize(Frozen):
     """A size to which one filter can be folded, or its present size, and the false-positive rate that its bits give at that size."""
 
     row_group: int
@@ -58,7 +57,6 @@ class FilterSize:
     fpp: float
 
 
-@dataclass(frozen=True, repr=False)
 class ResizeReport(ChangeReport):
     _row = ResizedFilter
 

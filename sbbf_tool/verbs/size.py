@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.dialects import DIALECTS, RAW_12, RAW_16
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.filters import build_draft_header, build_header
 from sbbf_tool.reports.tabular import Tabular
 
 
-@dataclass(frozen=True)
-class SizeChoice:
+class SizeChoice(Frozen):
     """One size of a filter, and what it gives."""
 
     choice: str
@@ -29,8 +27,7 @@ class SizeChoice:
     """The largest number of distinct values with which this size has at most the target false-positive rate."""
 
 
-@dataclass(frozen=True)
-class DialectSize:
+class DialectSize(Frozen):
     """The bytes of the filter in one dialect: the released format, or a draft."""
 
     dialect: str
@@ -41,7 +38,6 @@ class DialectSize:
     """The hash, and how it chooses a block."""
 
 
-@dataclass(frozen=True, repr=False)
 class SizeReport(Tabular):
     """The size of a filter, its number of distinct values and its false-positive rate."""
 

@@ -3,8 +3,7 @@
     Probe("user_id", [42])("events.parquet")              the report of one file
     run(Probe("user_id", [42]), "lake/**")                 a row for each of many files, see running.run
 
-A verb is equal to another with the same fields, prints as the call that makes it, and is sent to other processes by its fields. To type
-checkers it is a frozen dataclass; `@dataclass` would take a millisecond of each start for every verb.
+A verb is equal to another with the same fields, prints as the call that makes it, and is sent to other processes by its fields.
 """
 
 from __future__ import annotations
@@ -12,13 +11,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypedDict, TypeVar, dataclass_transform, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar
 
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ChangedError, SbbfError
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage.inputs import ensure_path, find_input
 
@@ -56,26 +56,8 @@ if TYPE_CHECKING:
 Report = TypeVar("Report", covariant=True)
 Changed = TypeVar("Changed", bound="ChangeReport", covariant=True)
 Whole = TypeVar("Whole", covariant=True)
-T = TypeVar("T")
 
 _FIRST_PAUSE = 0.05
-
-
-class Field(NamedTuple):
-    """A field of a verb. Its description is the help of its option."""
-
-    description: str
-    default: Any = ...
-    convert: Callable[[Any], Any] | None = None
-
-
-@overload
-def opt(description: str, *, convert: Callable[[Any], Any] | None = None) -> Any: ...
-@overload
-def opt(description: str, *, default: T, convert: Callable[[Any], Any] | None = None) -> T: ...
-def opt(description: str, *, default: Any = ..., convert: Callable[[Any], Any] | None = None) -> Any:
-    """Declare a field of a verb; `convert` makes what is stored of what is given, also of what it has made."""
-    return Field(description, default, convert)
 
 
 def as_name(name: str) -> str:
@@ -83,7 +65,7 @@ def as_name(name: str) -> str:
     return as_names((name,))[0]
 
 
-class Needs(NamedTuple):
+class Needs(Frozen):
     """What a run must know of a verb to plan it."""
 
     data: bool = False
@@ -101,7 +83,7 @@ class Needs(NamedTuple):
     """Whether files need no report that certainly have none of the values in the first of these columns."""
 
 
-class Given(NamedTuple):
+class Given(Frozen):
     """What a run gives every file besides the verb. It is in no report; its caches are empty in each new process."""
 
     keys: KeysLike = None
@@ -114,7 +96,7 @@ class Given(NamedTuple):
     """Seconds to wait for other writers of a file."""
 
 
-class AllFiles(NamedTuple):
+class AllFiles(Frozen):
     """The files of a run, for a verb that answers about all of them together."""
 
     names: tuple[str, ...]
@@ -126,29 +108,13 @@ class AllFiles(NamedTuple):
     is_table: bool = False
 
 
-class _Signature:
-    """The parameters of a verb, for `help` and notebooks."""
-
-    def __get__(self, verb: object, owner: type[Verb[Any]]) -> Any:
-        if verb is not None:
-            raise AttributeError("a call of a verb has other parameters than the verb")
-        from inspect import Parameter, Signature
-
-        hints, kind = owner.__annotations__, Parameter.POSITIONAL_OR_KEYWORD
-        parameters = ((name, Parameter.empty if field.default is ... else field.default) for name, field in owner.fields.items())
-        return Signature([Parameter(name, kind, default=default, annotation=hints.get(name)) for name, default in parameters])
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(opt,))
-class Verb(Generic[Report]):
+class Verb(Frozen, Generic[Report]):
     """What is wanted of a file: a verb that reads, or one that changes files."""
 
     name: ClassVar[str]
     """The name of the command."""
     report: ClassVar[type]
     """The class of the reports, which Spark and Parquet need before the first row."""
-    fields: ClassVar[dict[str, Field]] = {}
-    __signature__ = _Signature()
     has_state: ClassVar[bool] = False
     """Whether the state of runs holds outcomes of the verb; see `request`."""
     changes: ClassVar[bool] = False
@@ -158,51 +124,12 @@ class Verb(Generic[Report]):
     operation: ClassVar[str] = ""
     """The first word of what a commit of a table records, such as `ADD`, for a verb that changes files."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        own = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
-        cls.fields = {**cls.fields, **own}
-        for name in own:
-            delattr(cls, name)
-
-    def __init__(self, *values: Any, **named: Any) -> None:
-        kind = type(self).__name__
-        if len(values) > len(self.fields):
-            raise TypeError(f"{kind} takes {len(self.fields)} arguments, not {len(values)}")
-        given = dict(zip(self.fields, values, strict=False))
-        if wrong := [name for name in named if name in given or name not in self.fields]:
-            raise TypeError(f"{kind} takes no argument {wrong[0]!r}, or takes it once")
-        given |= named
-        for name, field in self.fields.items():
-            value = given.get(name, field.default)
-            if value is ...:
-                raise TypeError(f"{kind} needs {name}")
-            object.__setattr__(self, name, value if field.convert is None else field.convert(value))
-        self.ensure_valid()
-
-    def __setattr__(self, name: str, *value: object) -> None:
-        raise AttributeError(f"{type(self).__name__} is immutable")
-
-    __delattr__ = __setattr__
-
-    def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self.fields)
-
     def __reduce__(self) -> tuple[type[Verb[Report]], tuple[object, ...]]:
-        return type(self), self._values()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self._values() == other._values()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._values()))
+        return type(self), tuple(getattr(self, name) for name in self._fields)
 
     def __repr__(self) -> str:
-        fields = ((name, field.default, getattr(self, name)) for name, field in self.fields.items())
+        fields = ((name, field.default, getattr(self, name)) for name, field in self._fields.items())
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, default, value in fields if value != default)})"
-
-    def ensure_valid(self) -> None:
-        """Raise UsageError if the fields contradict each other."""
 
     def needs(self) -> Needs:
         """Return what a run must know of the verb, computed from the fields."""

@@ -9,10 +9,11 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName
+from sbbf_tool.frozen import opt
 from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.rules.verification import report_of
 from sbbf_tool.storage.inputs import Readable
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
 if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import ReadOptions

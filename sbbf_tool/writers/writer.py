@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.rules.filter_spec import FilterSpec
 
@@ -109,8 +110,7 @@ def join_lines(lines: Sequence[str]) -> Iterator[str]:
     yield lines[-1]
 
 
-@dataclass(frozen=True)
-class ColumnSettings:
+class ColumnSettings(Frozen):
     """What a writer is set to do for one column."""
 
     column: str
@@ -121,8 +121,7 @@ class ColumnSettings:
     """The size that the writer chooses per row group; None if it chooses by other rules."""
 
 
-@dataclass(frozen=True)
-class WriterSettings:
+class WriterSettings(Frozen):
     """The settings by which a writer adds the filters that are advised, and those that are kept, to new files."""
 
     writer: str

@@ -135,11 +135,14 @@ def test_a_line_now_and_then_in_a_log(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
+READING = RunProgress(total=(1, 5))
+READING.advance("verifying id", 10**6, 4 * 10**6)
+
+
 @each("numbers, line", [
         (RunProgress(), ("", 0, None, True)),
         (RunProgress(step="verifying indexes"), ("verifying indexes", 0, None, True)),
-        (RunProgress(total=(1, 5), step="verifying id", step_bytes_done=10**6, step_bytes=4 * 10**6),
-         ("verifying id: 1.0 MB of 4.0 MB", 10**6, 4 * 10**6, True)),
+        (READING, ("verifying id: 1.0 MB of 4.0 MB", 10**6, 4 * 10**6, True)),
         (RunProgress(files_done=1), ("1 file", 1, None, False)),
         (RunProgress(files_done=100, total=(100_000, 0)), ("100 of 100,000 files", 100, 100_000, False)),
         (RunProgress(True, (30, 3 * 10**9), 10, 10**9), ("10 of 30 files, 1.0 GB of 3.0 GB", 10**9, 3 * 10**9, True)),

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sbbf_tool.editing.edit import Edit
+from sbbf_tool.frozen import opt
 from sbbf_tool.reports.rows import Row
 from sbbf_tool.running.run import run
-from sbbf_tool.verbs.verb import Given, Needs, ReadingVerb, opt
+from sbbf_tool.verbs.verb import Given, Needs, ReadingVerb
 
 
 class Call(ReadingVerb[Any]):

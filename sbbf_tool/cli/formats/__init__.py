@@ -10,7 +10,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -22,6 +21,7 @@ from sbbf_tool.cli.options import add_options
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load
+from sbbf_tool.frozen import Frozen
 
 if TYPE_CHECKING:
     from sbbf_tool.cli.page import Page
@@ -51,8 +51,7 @@ _CLASSES = {
 }
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(Frozen):
     """One report on its way to the outputs: that of a file, or the only one of a command."""
 
     schema: str
@@ -150,8 +149,7 @@ class Output(Protocol):
         """Finish the output after the last report; `summary` is the document that sums up several files, `files` their counts."""
 
 
-@dataclass(frozen=True)
-class Outputs:
+class Outputs(Frozen):
     """The formats that the command line states: on standard output, and in a report file."""
 
     format: str

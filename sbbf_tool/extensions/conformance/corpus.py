@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from sbbf_tool.display import to_json
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.plain import from_plain, to_plain
 from sbbf_tool.storage.system_calls import reason_of
 
@@ -27,8 +27,7 @@ MAYBE, ABSENT, CANNOT_SAY = "maybe", "absent", "cannot say"
 FORMAT, COMPARISON = "format", "comparison"
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(Frozen):
     """A value that is looked up in a column, and the answer of a reader that conforms."""
 
     file: str
@@ -47,8 +46,7 @@ class Expectation:
     """`format`; or `comparison` if the format leaves the answer open, but a stored value equals this one in SQL."""
 
 
-@dataclass(frozen=True)
-class FileRecord:
+class FileRecord(Frozen):
     """A file of the corpus."""
 
     file: str
@@ -61,8 +59,7 @@ class FileRecord:
     """File with the keys of an encrypted file."""
 
 
-@dataclass(frozen=True)
-class WriterInput:
+class WriterInput(Frozen):
     """A file without filters, to which a writer adds them."""
 
     file: str
@@ -77,8 +74,7 @@ class WriterInput:
     """Plain bytes of values that equal a stored one in SQL, such as the other zero."""
 
 
-@dataclass(frozen=True)
-class CorpusManifest:
+class CorpusManifest(Frozen):
     files: tuple[FileRecord, ...]
     questions: tuple[Expectation, ...]
     inputs: tuple[WriterInput, ...]
@@ -104,8 +100,7 @@ def parse_manifest(document: Any) -> CorpusManifest:
 _MOST_BYTES = 64 << 20
 
 
-@dataclass(frozen=True)
-class Corpus:
+class Corpus(Frozen):
     """A corpus, of which `patterns` select files; without any, every file is selected."""
 
     folder: Path

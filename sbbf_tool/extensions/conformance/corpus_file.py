@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.extensions.conformance.corpus import ABSENT, CANNOT_SAY, MAYBE, Expectation
@@ -17,12 +16,12 @@ from sbbf_tool.extensions.conformance.parquet_writer import (
     build_filter,
     build_parquet,
 )
+from sbbf_tool.frozen import Frozen, field
 
 ABSENT_VALUES = 3
 
 
-@dataclass(frozen=True)
-class CorpusFile:
+class CorpusFile(Frozen):
     """A file of the corpus before it is written."""
 
     name: str
@@ -33,13 +32,12 @@ class CorpusFile:
     questions: tuple[Expectation, ...] = ()
     keys: str | None = None
     """Path of the keys of an encrypted file."""
-    extra: Mapping[str, bytes] = field(default_factory=dict)
+    extra: Mapping[str, bytes] = field(factory=dict)
     """Other files that belong to it, by path: those of a table."""
     format: str = "parquet"
 
 
-@dataclass(frozen=True)
-class FileMaker:
+class FileMaker(Frozen):
     """A file of one column of a kind in two row groups: what it differs in from a sound file with a filter in each."""
 
     kind: Kind

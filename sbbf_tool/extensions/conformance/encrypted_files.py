@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sbbf_tool.display import to_json
 from sbbf_tool.encryption.modules import NONCE_BYTES, TAG_BYTES, FileAad, Key, Module, ensure_cryptography
@@ -16,6 +16,7 @@ from sbbf_tool.extensions.conformance.corpus import CANNOT_SAY
 from sbbf_tool.extensions.conformance.corpus_file import CorpusFile, FileMaker, make_file
 from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME
 from sbbf_tool.extensions.conformance.parquet_writer import ChunkKey, Encrypter, StoredBytes
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, build_tail
 from sbbf_tool.parquet.idl import ttypes

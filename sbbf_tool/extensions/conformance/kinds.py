@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.extensions.conformance.parquet_writer import OPTIONAL, Cell, build_root
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import ConvertedType
@@ -29,8 +29,7 @@ _FIXED = "FIXED_LEN_BYTE_ARRAY"
 Plain = Callable[[int], bytes]
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Frozen):
     """A type of a column. `value(n)` differs for each n from 0 to 255."""
 
     name: str

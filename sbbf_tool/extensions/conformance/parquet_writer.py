@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.encryption.modules import Module
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES, Column, leaf_columns
 from sbbf_tool.parquet.filters import build_header
@@ -26,8 +27,7 @@ AT_END, BEFORE_PAGES, AFTER_ROW_GROUP, BACKWARDS = "at the end", "before the pag
 ChunkKey = tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Frozen):
     """A value of a leaf as a page stores it: its levels, and its plain bytes unless it is null."""
 
     plain: bytes | None
@@ -35,8 +35,7 @@ class Cell:
     repetition: int = 0
 
 
-@dataclass(frozen=True)
-class StoredBytes:
+class StoredBytes(Frozen):
     """A filter as stored, and what the footer states of it: by default its place and its length."""
 
     data: bytes
@@ -46,8 +45,7 @@ class StoredBytes:
     """May point anywhere; the bytes are stored all the same place as others."""
 
 
-@dataclass(frozen=True)
-class Encrypter:
+class Encrypter(Frozen):
     """The encryption of a file: see `encrypted_files`. `finish` changes the chunks of the footer, and `tail` stores the footer."""
 
     encrypt: Callable[[Module, ChunkKey, bytes, int | None], bytes]

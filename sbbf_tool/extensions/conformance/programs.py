@@ -11,10 +11,10 @@ import tempfile
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen
 
 MOST_OUTPUT = 16 << 20
 """Bytes of standard output that are read; a command that prints more is ended."""
@@ -25,8 +25,7 @@ _MOST_LINE = 300
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True)
-class Completion:
+class Completion(Frozen):
     """How a command ended."""
 
     exit_code: int | None
@@ -44,8 +43,7 @@ class Completion:
         return f"ended with {ending}" + (f": {self.errors}" if self.errors else "")
 
 
-@dataclass(frozen=True)
-class CommandLine:
+class CommandLine(Frozen):
     """A command with placeholders in braces."""
 
     text: str

@@ -16,7 +16,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sbbf_tool.errors import UsageError
@@ -24,6 +23,7 @@ from sbbf_tool.extensions.conformance.corpus import ABSENT, CANNOT_SAY, COMPARIS
 from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
 from sbbf_tool.extensions.conformance.reports import CANNOT_SAY as CANNOT_SAY_VERDICT
 from sbbf_tool.extensions.conformance.reports import CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport, Judgement, build_report
+from sbbf_tool.frozen import Frozen, replace
 
 _EXIT_CODES = {0: MAYBE, 1: ABSENT, 3: CANNOT_SAY}
 _LINES = {MAYBE, ABSENT, CANNOT_SAY}
@@ -31,8 +31,7 @@ _SINGLE, _TOGETHER = ("file", "column", "value"), ("questions",)
 _OPTIONAL = ("path", "type", "plain", "keys")
 
 
-@dataclass(frozen=True)
-class ReaderAnswer:
+class ReaderAnswer(Frozen):
     """What a reader answered; None with the reason if it did not."""
 
     answer: str | None

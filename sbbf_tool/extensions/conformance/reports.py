@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from sbbf_tool.display import redact_text
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 
@@ -15,7 +15,6 @@ CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED = "correct", "unused", "cannot
 VERDICTS = (CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED)
 
 
-@dataclass(frozen=True, repr=False)
 class MadeCorpus(Tabular):
     """A corpus that was written."""
 
@@ -34,8 +33,7 @@ class MadeCorpus(Tabular):
         return f"{self.folder}: {format_count(self.files, 'file')}, {format_count(self.questions, 'question')}"
 
 
-@dataclass(frozen=True)
-class ConformanceResult:
+class ConformanceResult(Frozen):
     """The verdicts on the answers about one file or, of a writer, on one file that it wrote."""
 
     file: str
@@ -55,8 +53,7 @@ class ConformanceResult:
     """The command crashed, exceeded the time limit, or ended without an answer."""
 
 
-@dataclass(frozen=True)
-class ConformanceProblem:
+class ConformanceProblem(Frozen):
     """An answer that is noted, wrong or failed."""
 
     file: str
@@ -68,7 +65,6 @@ class ConformanceProblem:
     message: str
 
 
-@dataclass(frozen=True, repr=False)
 class ConformanceReport(Tabular):
     """The verdicts on a reader or a writer."""
 

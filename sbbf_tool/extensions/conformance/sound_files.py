@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.extensions.conformance.corpus import ABSENT, CANNOT_SAY, COMPARISON, FORMAT, MAYBE, Expectation
@@ -25,6 +24,7 @@ from sbbf_tool.extensions.conformance.parquet_writer import (
     build_parquet,
     build_root,
 )
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import ConvertedType, ListType, LogicalType, MapType, SchemaElement, VariantType
 

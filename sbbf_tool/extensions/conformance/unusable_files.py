@@ -7,12 +7,12 @@ they exclude every stored value.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
 from sbbf_tool.extensions.conformance.corpus_file import CorpusFile, FileMaker, make_file, make_unusable
 from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME
 from sbbf_tool.extensions.conformance.parquet_writer import StoredBytes
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.filters import build_draft_filter, build_header
 

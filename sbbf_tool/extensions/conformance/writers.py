@@ -10,7 +10,6 @@ import os
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from sbbf_tool.bloom import spec
@@ -29,6 +28,7 @@ from sbbf_tool.extensions.conformance.reports import (
     build_report,
 )
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.literals import format_plain, parse
 from sbbf_tool.parquet.logical import AS_STORED

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import fields, make_dataclass
 from typing import Any
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.plain import hints_of
 from sbbf_tool.reports.tabular import Tabular
@@ -15,8 +16,7 @@ FAILED, NOT_INSTALLED = "failed", "not installed"
 METRIC, ZEROED_PAGES = "metric", "zeroed pages"
 
 
-@dataclass(frozen=True)
-class Measurement:
+class Measurement(Frozen):
     """What an engine measured for the query; None for a number that it does not report."""
 
     rows: int
@@ -28,8 +28,7 @@ class Measurement:
     """The shorter time of two runs, without the start of the engine."""
 
 
-@dataclass(frozen=True)
-class EngineRun:
+class EngineRun(Frozen):
     """The query in one engine."""
 
     engine: str
@@ -76,7 +75,6 @@ def _hints_of_row() -> Iterator[tuple[str, Any]]:
 EngineRunRow = make_dataclass("EngineRunRow", _hints_of_row(), frozen=True)
 
 
-@dataclass(frozen=True, repr=False)
 class EngineRunsReport(Tabular):
     _row = EngineRunRow
     _first = ("path", "column", "value")

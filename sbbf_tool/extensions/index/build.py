@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, mean
 from sbbf_tool.extensions.index.segment import BLOCKS, NO_CLASS, UNITS, WHOLE_FILE, OpenSegment, Unit, UnitClass, write_blocks, write_units
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
 from sbbf_tool.file.cross_check import CrossChecks
+from sbbf_tool.frozen import replace
 from sbbf_tool.reports.plain import escape_bytes
 from sbbf_tool.reports.rows import OK, ListedFile, Row
 from sbbf_tool.running.local import LocalRunner

@@ -7,12 +7,13 @@ import re
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass, damaged
+from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
@@ -24,8 +25,7 @@ _NAME = re.compile("_segment-[0-9a-f]{16}")
 _MOST_BYTES = 256 << 20
 
 
-@dataclass(frozen=True)
-class SegmentEntry:
+class SegmentEntry(Frozen):
     """What the index states of a segment."""
 
     name: str
@@ -69,8 +69,7 @@ class SegmentEntry:
             raise ValueError("a segment is not described as an index describes it")
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(Frozen):
     """All that `current.json` states."""
 
     lake: tuple[str, ...]
@@ -87,7 +86,6 @@ class Contents:
     segments: tuple[SegmentEntry, ...] = field(default=())
 
 
-@dataclass(frozen=True, repr=False)
 class IndexReport(Tabular):
     """What building or updating an index did, or would do."""
 

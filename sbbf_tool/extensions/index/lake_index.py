@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, damaged, find_units, parts_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.texts import values_of
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.parquet.statistics import Bounds, key_of
 from sbbf_tool.reports.rows import ListedFile

@@ -14,7 +14,6 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import IO, Any, NamedTuple
@@ -22,6 +21,7 @@ from typing import IO, Any, NamedTuple
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC, build_tail
 from sbbf_tool.parquet.idl.ttypes import (
@@ -95,8 +95,7 @@ def damaged(message: str, file: str, place: str | None = None) -> UnreadableErro
     return UnreadableError(f"the index is damaged: {message}", file=file, place=place, hint=hint)
 
 
-@dataclass(frozen=True)
-class UnitClass:
+class UnitClass(Frozen):
     """Units of one segment with the same type and number of blocks, and where their blocks are."""
 
     type: dict[str, Any]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
@@ -18,12 +17,13 @@ from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError, Us
 from sbbf_tool.extensions.index.segment import WHOLE_FILE, describe_type
 from sbbf_tool.file.filter_answers import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.partitions import partition_values
+from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
 from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
 if TYPE_CHECKING:
     from sbbf_tool.file.cross_check import CrossChecks
@@ -33,8 +33,7 @@ _MOST_BOUND_BYTES = 64
 """Longer bounds are not kept, as of long texts."""
 
 
-@dataclass(frozen=True)
-class FileUnit:
+class FileUnit(Frozen):
     """The filter of a row group, or of several row groups together."""
 
     row_group: int
@@ -47,8 +46,7 @@ class FileUnit:
     fpp: float
 
 
-@dataclass(frozen=True)
-class FileUnits:
+class FileUnits(Frozen):
     """What an index keeps of a file."""
 
     file: str

@@ -6,10 +6,10 @@ Each path is an index, and the option `where` is a condition on its column, such
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.options import OF_RULES, Options
 from sbbf_tool.spark.views import STATUS, Row, RowView
@@ -24,8 +24,7 @@ def make_view(options: Options) -> IndexedFiles:
     return IndexedFiles()
 
 
-@dataclass(frozen=True)
-class IndexedFiles(RowView):
+class IndexedFiles(Frozen, RowView):
     """View with one row per file that may hold one of the values."""
 
     def fields(self) -> list[pa.Field]:

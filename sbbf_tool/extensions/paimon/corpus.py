@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from sbbf_tool.bloom import spec
 from sbbf_tool.display import to_json
@@ -22,6 +21,7 @@ from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing
 from sbbf_tool.extensions.paimon.index_container import build_container
 from sbbf_tool.extensions.paimon.manifest import ADD, build_list_record
 from sbbf_tool.extensions.paimon.table_schema import parse_table_schema
+from sbbf_tool.frozen import Frozen
 
 _COLUMN = "v"
 _DATA_FILE = "data-conformance-0.parquet"
@@ -46,8 +46,7 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class _Table:
+class _Table(Frozen):
     """A table of one column, whose index is in the manifest if `is_embedded` is set."""
 
     name: str

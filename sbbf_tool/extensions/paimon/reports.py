@@ -7,15 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
 from sbbf_tool.reports.tabular import JoinedRow, Tabular
 
 
-@dataclass(frozen=True)
-class BloomFigures:
+class BloomFigures(Frozen):
     """Figures of a filter that follow from its bits alone."""
 
     num_bits: int
@@ -31,8 +30,7 @@ class BloomFigures:
     """What the fill ratio says of the size, in a sentence; None if the size fits the values, or k is 0."""
 
 
-@dataclass(frozen=True)
-class IndexFigures:
+class IndexFigures(Frozen):
     """One index of one column."""
 
     column: str
@@ -49,8 +47,7 @@ class IndexFigures:
     """None for other kinds, EMPTY entries, and bodies that cannot be read."""
 
 
-@dataclass(frozen=True)
-class InspectedFile:
+class InspectedFile(Frozen):
     """Data file and its index. For a container alone, `data_file` is the name of the container and `rows` is unknown."""
 
     data_file: str
@@ -65,8 +62,7 @@ class InspectedFile:
     indexes: tuple[IndexFigures, ...]
 
 
-@dataclass(frozen=True)
-class IndexColumnTotal:
+class IndexColumnTotal(Frozen):
     """Filters of a column over all data files."""
 
     column: str
@@ -81,7 +77,6 @@ class IndexColumnTotal:
 INDEX_ROW = JoinedRow(InspectedFile, IndexFigures, BloomFigures, but=("indexes", "bloom"))
 
 
-@dataclass(frozen=True, repr=False)
 class PaimonInspectReport(Tabular):
     _row = INDEX_ROW.type
     _first = ("target", "snapshot")
@@ -110,8 +105,7 @@ class PaimonInspectReport(Tabular):
         return f"{self.target}: {format_count(len(self.files), 'data file')}, {format_count(indexes, 'index', 'indexes')}"
 
 
-@dataclass(frozen=True)
-class IndexAnswer:
+class IndexAnswer(Frozen):
     """Answer of the index of one file for one value."""
 
     value: str | None
@@ -122,8 +116,7 @@ class IndexAnswer:
     reason: str
 
 
-@dataclass(frozen=True)
-class ProbedFile:
+class ProbedFile(Frozen):
     data_file: str
     path: str
     partition: str
@@ -144,7 +137,6 @@ class ProbedFile:
 ANSWER_ROW = JoinedRow(ProbedFile, IndexAnswer, but=("column", "answers"))
 
 
-@dataclass(frozen=True, repr=False)
 class PaimonProbeReport(Tabular):
     _row = ANSWER_ROW.type
     _first = ("table", "snapshot", "column")
@@ -176,8 +168,7 @@ class PaimonProbeReport(Tabular):
         return f"{self.table}: {len(self.remaining):,} of {format_count(len(self.files), 'data file')}"
 
 
-@dataclass(frozen=True)
-class BuiltColumn:
+class BuiltColumn(Frozen):
     """A filter that was built."""
 
     column: str
@@ -195,7 +186,6 @@ class BuiltColumn:
     """Estimated false-positive rate."""
 
 
-@dataclass(frozen=True, repr=False)
 class BuildReport(Tabular):
     _row = BuiltColumn
     _first = ("data_file", "output")
@@ -214,8 +204,7 @@ class BuildReport(Tabular):
         return f"{self.output}: {format_count(len(self.columns), 'filter')}"
 
 
-@dataclass(frozen=True)
-class VerifiedColumn:
+class VerifiedColumn(Frozen):
     """Membership check of one filter with all values of its column."""
 
     column: str
@@ -231,8 +220,7 @@ class VerifiedColumn:
     """How the filter holds the values that it excludes, if it holds them in another form; None if it does not, or that is unknown."""
 
 
-@dataclass(frozen=True)
-class VerifiedFile:
+class VerifiedFile(Frozen):
     data_file: str
     place: str
     """"embedded", "file" or "none"."""
@@ -244,7 +232,6 @@ class VerifiedFile:
 _VERIFIED_ROW = JoinedRow(VerifiedFile, VerifiedColumn, but=("columns",))
 
 
-@dataclass(frozen=True, repr=False)
 class PaimonVerifyReport(Tabular):
     _row = _VERIFIED_ROW.type
     _first = ("target",)
@@ -277,8 +264,7 @@ class PaimonVerifyReport(Tabular):
         return f"{self.target}: {format_count(len(columns), 'filter')}, {format_count(false_negatives, 'false negative')}"
 
 
-@dataclass(frozen=True)
-class NewIndex:
+class NewIndex(Frozen):
     """New index of a data file."""
 
     data_file: str
@@ -290,8 +276,7 @@ class NewIndex:
     columns: tuple[BuiltColumn, ...]
 
 
-@dataclass(frozen=True)
-class SkippedFile:
+class SkippedFile(Frozen):
     """Data file, or a column of it, that got no index, and the reason."""
 
     data_file: str
@@ -305,8 +290,7 @@ class SkippedFile:
 _NEW_INDEX_ROW = JoinedRow(NewIndex, BuiltColumn, but=("size", "columns"))
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
-class _ChangeReport(Tabular):
+class _ChangeReport(Tabular, kw_only=True):
     """What a commit that adds or removes indexes changed."""
 
     table: str
@@ -322,8 +306,7 @@ class _ChangeReport(Tabular):
         return tuple(file for file in self.skipped if file.is_unreadable)
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
-class AddIndexReport(_ChangeReport):
+class AddIndexReport(_ChangeReport, kw_only=True):
     _row = _NEW_INDEX_ROW.type
     _first = ("table",)
 
@@ -340,8 +323,7 @@ class AddIndexReport(_ChangeReport):
         return f"{self.table}: {format_count(len(self.new_indexes), 'new index', 'new indexes')}"
 
 
-@dataclass(frozen=True)
-class RemovedIndex:
+class RemovedIndex(Frozen):
     """What a data file lost, and what remains."""
 
     data_file: str
@@ -354,8 +336,7 @@ class RemovedIndex:
     """Bytes of the container with the remaining indexes, 0 without one."""
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
-class RemoveIndexReport(_ChangeReport):
+class RemoveIndexReport(_ChangeReport, kw_only=True):
     _row = RemovedIndex
     _first = ("table",)
 

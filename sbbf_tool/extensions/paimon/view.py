@@ -7,9 +7,9 @@ Each path is a table's folder or an `.index` file. The columns: `snapshot`, `dat
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.reports.rows import OK, ListedFile
 from sbbf_tool.spark.options import OF_RULES, Options
@@ -25,8 +25,7 @@ def make_view(options: Options) -> PaimonIndexes:
     return PaimonIndexes(options.flag("all"))
 
 
-@dataclass(frozen=True)
-class PaimonIndexes(RowView):
+class PaimonIndexes(Frozen, RowView):
     """View with one row per index of a Paimon data file, or in an index file; with `all_files`, also one per data file without an index."""
 
     all_files: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.display import redact
@@ -13,6 +12,7 @@ from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.report.pictures.bars import Bar, draw_bars
 from sbbf_tool.extensions.report.pictures.figure import Figure, count, rate, size, table
 from sbbf_tool.extensions.report.totals import LakeTotals, Sums
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count, format_percent, format_size
 from sbbf_tool.reports.plain import from_plain
 from sbbf_tool.verbs.inspect import InspectReport
@@ -21,8 +21,7 @@ _CHANGES = "What changed"
 _MOST_COLUMNS = 20
 
 
-@dataclass(frozen=True)
-class EarlierRun:
+class EarlierRun(Frozen):
     """The reports of an earlier `inspect`."""
 
     name: str

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.reports.findings import CheckReport
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.verbs.inspect import InspectReport
 
 
-@dataclass(frozen=True)
-class StoredPart:
+class StoredPart(Frozen):
     """Bytes of a file with one content."""
 
     offset: int
@@ -23,16 +21,14 @@ class StoredPart:
     column: str | None = None
 
 
-@dataclass(frozen=True)
-class FoldSize:
+class FoldSize(Frozen):
     """A filter as it is, or folded to a half of its size any number of times."""
 
     bytes: int
     fpp: float
 
 
-@dataclass(frozen=True)
-class FilterDetail:
+class FilterDetail(Frozen):
     """Numbers of one filter that come from its bits."""
 
     row_group: int
@@ -44,8 +40,7 @@ class FilterDetail:
     """Number of blocks with 0, 1, ... 256 bits set; empty if they were not counted."""
 
 
-@dataclass(frozen=True)
-class EngineSteps:
+class EngineSteps(Frozen):
     """What one or several query engines do with each row group."""
 
     engines: tuple[str, ...]
@@ -54,8 +49,7 @@ class EngineSteps:
     """Per row group, as in `EngineExplanation`."""
 
 
-@dataclass(frozen=True)
-class QuerySteps:
+class QuerySteps(Frozen):
     """What excludes each row group in one query."""
 
     query: str
@@ -66,8 +60,7 @@ class QuerySteps:
     """Why the file lacks a column of the query; its rows are then taken as null, or as what the partition states."""
 
 
-@dataclass(frozen=True)
-class FileContents:
+class FileContents(Frozen):
     inspect: InspectReport
     check: CheckReport
     filters: tuple[FilterDetail, ...]
@@ -76,22 +69,19 @@ class FileContents:
     queries: tuple[QuerySteps, ...] = ()
 
 
-@dataclass(frozen=True)
-class UnreadableFile:
+class UnreadableFile(Frozen):
     """A file that the page lists without pictures."""
 
     file: str
     reason: str
 
 
-@dataclass(frozen=True)
-class PageFigure:
+class PageFigure(Frozen):
     key: str
     """The anchor of the figure on the page."""
     title: str
 
 
-@dataclass(frozen=True, repr=False)
 class PageReport(Tabular):
     """The page that was written, and what it is about."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, rate, size, table
 from sbbf_tool.extensions.report.pictures.grid import GridCell, bin_size, draw_grid
 from sbbf_tool.extensions.report.pictures.rates import Dot, Dots, cell_bounds, draw_rates
+from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_number, format_percent
 from sbbf_tool.verbs.inspect import FilterReport
 

@@ -7,7 +7,6 @@ Engines query min and max first, then dictionaries, then filters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from sbbf_tool.advice.queries import Query
 from sbbf_tool.bloom.block_bits import count_blocks_by_bits
@@ -16,6 +15,7 @@ from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.extensions.report.contents import EngineSteps, FileContents, FilterDetail, FoldSize, QuerySteps, StoredPart
 from sbbf_tool.file.layout import METADATA_COPY, PAGES, Range, owned_ranges, ranges_between
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import opt, replace
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import MAGIC
@@ -26,7 +26,7 @@ from sbbf_tool.rules.rule import Limits
 from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.explain import Explain, ExplainReport
 from sbbf_tool.verbs.inspect import Inspect
-from sbbf_tool.verbs.verb import Needs, ReadingVerb, opt
+from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
 FILTER, UNREFERENCED, FOOTER, FURTHER, DICTIONARY = "filter", "unreferenced", "footer", "other", "dictionary page"
 

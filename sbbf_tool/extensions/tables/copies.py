@@ -17,13 +17,13 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from sbbf_tool import log
 from sbbf_tool.errors import SbbfError, WriteError
 from sbbf_tool.file.table_file import run_of_copy
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.lake_table import LakeTable
 
 
-@dataclass(frozen=True, slots=True)
-class AbandonedCopy:
+class AbandonedCopy(Frozen):
     """A copy that no version of the table refers to, made by a run that is no longer at work."""
 
     path: str
@@ -45,7 +44,6 @@ class AbandonedCopy:
     """Seconds since the run renewed its marker; since the copy was written, if there is no marker."""
 
 
-@dataclass(frozen=True, repr=False)
 class AbandonedReport(Tabular):
     """The abandoned copies in a table."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from threading import BoundedSemaphore, Lock
 from typing import TypeVar
@@ -19,6 +18,7 @@ from typing import TypeVar
 from sbbf_tool import log
 from sbbf_tool.display import redact_text
 from sbbf_tool.errors import UnreadableError
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.threads import ensure_running, pause, waiting
 
@@ -35,8 +35,7 @@ IN_FLIGHT = 64
 _IN_FLIGHT = BoundedSemaphore(IN_FLIGHT)
 
 
-@dataclass(frozen=True)
-class Budget:
+class Budget(Frozen):
     """When a request is given up."""
 
     tries: int = TRIES

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
@@ -24,6 +23,7 @@ from sbbf_tool.extensions.paimon.literals import HashLiteral, parse_literal
 from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
 from sbbf_tool.extensions.paimon.table import FileIndex, IndexedFile, PaimonTable, find_index, open_table, request_in_file
 from sbbf_tool.extensions.paimon.table_schema import resolve_column
+from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.literals import write_object
 
 _Literal = tuple[str | None, HashLiteral | None]

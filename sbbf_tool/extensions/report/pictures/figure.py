@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pkgutil import get_data
 from typing import NamedTuple
 
 from sbbf_tool.extensions.report.pictures.svg import text_of
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count, format_number, format_percent, format_size
 
 _MOST_ROWS = 200
@@ -43,8 +43,7 @@ def rate(value: float | None) -> FigureCell | None:
     return None if value is None else FigureCell(format_percent(value), value)
 
 
-@dataclass(frozen=True)
-class FigureTable:
+class FigureTable(Frozen):
     caption: str
     head: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
@@ -59,8 +58,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[tuple[Value, ...]], 
     return FigureTable(caption, tuple(head), first, sum(1 for _ in remaining))
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Frozen):
     key: str
     """Begins the ids, and is unique on a page."""
     title: str

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 import sbbf_tool
@@ -35,6 +35,7 @@ from sbbf_tool.extensions.tables.delta.actions import (
 from sbbf_tool.extensions.tables.delta.log import Log
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaMetadata, DeltaSnapshot, FileEntry
 from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
+from sbbf_tool.frozen import replace
 from sbbf_tool.records import optional, required
 from sbbf_tool.running.table import Change, Commit, LiveFile, attempts
 from sbbf_tool.storage import places

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
@@ -91,7 +90,6 @@ def _read_configuration(name: str) -> tuple[dict[str, Any] | None, list[str]]:
         raise UnreadableError(f"PyIceberg's configuration cannot be read: {_describe(error)}") from error
 
 
-@dataclass(frozen=True)
 class CatalogState(TableState):
     """State of a table of a catalog."""
 

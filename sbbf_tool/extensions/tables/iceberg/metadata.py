@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import RefusedError, UnreadableError
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import optional, parse_object, required
 from sbbf_tool.running.table import change_properties
 
@@ -50,8 +51,7 @@ class IcebergSnapshot:
     """Key that encrypts the manifest list; None if it is not encrypted."""
 
 
-@dataclass(frozen=True)
-class TableMetadata:
+class TableMetadata(Frozen):
     """Metadata of one version of a table."""
 
     tree: Mapping[str, Any]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.extensions.tables.iceberg.paths import join, open_name
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.running.table import CreatingFiles
 
 T = TypeVar("T")
@@ -23,8 +23,7 @@ class CommitStateUnknownError(Exception):
     """The catalog did not answer, or its answer does not say whether the commit succeeded."""
 
 
-@dataclass(frozen=True)
-class TableState:
+class TableState(Frozen):
     """The metadata of one version of a table, where it is, and the storage of its metadata files."""
 
     metadata: TableMetadata
