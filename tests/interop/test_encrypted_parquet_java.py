@@ -14,7 +14,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 from sbbf_tool import add_filters, inspect, probe, remove_filters, verify
-from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP, Encryption, ParquetJava
+from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, Encryption, ParquetJava, values_of
 from support.tables import each
 
 if TYPE_CHECKING:
@@ -38,13 +38,6 @@ WAYS = {
 @pytest.fixture(scope="session")
 def java(spark: SparkSession) -> ParquetJava:
     return ParquetJava(spark)
-
-
-def values_of(column: str, row_group: int) -> list[object]:
-    rows = ROWS[row_group * ROWS_A_GROUP : (row_group + 1) * ROWS_A_GROUP]
-    if column == "nested.tag":
-        return [tag for row in rows for tag in row.tags]
-    return [value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None]
 
 
 def as_pyarrow_reads(path: Path, how: Encryption) -> list[int]:

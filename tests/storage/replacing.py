@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pytest
+
 from sbbf_tool.storage.local import replace
 from sbbf_tool.storage.source import LocalSource
 
@@ -39,3 +41,11 @@ def failing(code: int) -> Callable[..., None]:
         raise OSError(code, os.strerror(code))
 
     return fail
+
+
+def set_attribute(path: Path, name: str, value: bytes) -> None:
+    """Set an extended attribute; skip the test where the system has none."""
+    try:
+        os.setxattr(path, name, value)
+    except (OSError, AttributeError) as error:
+        pytest.skip(f"attribute {name} cannot be set here: {error}")

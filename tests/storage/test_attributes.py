@@ -11,6 +11,7 @@ import pytest
 
 from sbbf_tool.storage.local import replace
 from sbbf_tool.storage.source import LocalSource, PlannedSource
+from storage.replacing import set_attribute
 from support.places import as_user, needs_root, open_folder
 from support.tables import each
 
@@ -27,13 +28,6 @@ def copied(path: Path, target: Path | None = None) -> list[str]:
 
 def access_list(*entries: tuple[int, int, int]) -> bytes:
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
-
-
-def set_attribute(path: Path, name: str, value: bytes) -> None:
-    try:
-        os.setxattr(path, name, value)
-    except (OSError, AttributeError) as error:
-        pytest.skip(f"attribute {name} cannot be set here: {error}")
 
 
 def mode_of(path: Path) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.storage import local
 from sbbf_tool.storage.local import replace
 from sbbf_tool.storage.source import LocalSource
-from storage.replacing import NEW, OLD, accept, append, failing, names
+from storage.replacing import NEW, OLD, accept, append, failing, names, set_attribute
 from support.places import needs_root
 from support.tables import each
 
@@ -83,13 +82,6 @@ def test_a_copy_has_the_owner(path):
     for name in ("a.parquet", "b.parquet"):
         status = path.with_name(name).stat()
         assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (12345, 23456, 0o640)
-
-
-def set_attribute(path: Path, name: str, value: bytes) -> None:
-    try:
-        os.setxattr(path, name, value)
-    except (OSError, AttributeError) as error:
-        pytest.skip(f"no extended attributes here: {error}")
 
 
 def test_a_copy_has_the_extended_attributes(path):

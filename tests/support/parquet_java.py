@@ -47,6 +47,14 @@ ROWS = [
 ]
 
 
+def values_of(column: str, row_group: int) -> list[object]:
+    """The values of a column in one row group, in their order, without nulls."""
+    rows = ROWS[row_group * ROWS_A_GROUP : (row_group + 1) * ROWS_A_GROUP]
+    if column == "nested.tag":
+        return [tag for row in rows for tag in row.tags]
+    return [value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None]
+
+
 @dataclass(frozen=True)
 class Encryption:
     """The encryption of a file, which parquet-java takes as `FileEncryptionProperties`."""

@@ -34,7 +34,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header, parse_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
-from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, ROWS, ROWS_A_GROUP
+from support.parquet_java import COLUMNS, FIRST_ID, ROW_GROUPS, values_of
 from support.samples import listing
 from support.tables import each
 
@@ -57,13 +57,6 @@ def file(fixtures, tmp_path) -> Callable[[str], Path]:
     return copy
 
 
-def values(column: str, row_group: int) -> list[object]:
-    rows = ROWS[row_group * ROWS_A_GROUP : (row_group + 1) * ROWS_A_GROUP]
-    if column == "nested.tag":
-        return [tag for row in rows for tag in row.tags]
-    return [value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None]
-
-
 @each("name", FILES)
 def test_every_value_is_verified(file, name):
     path = file(name)
@@ -72,14 +65,14 @@ def test_every_value_is_verified(file, name):
     report = verify(path, keys=keys_of(name))
     assert report.is_sound
     assert {(result.row_group, result.column): (result.verified_values, result.problem) for result in report.filters} == {
-        (number, column): (len(values(column, number)), None) for number in range(ROW_GROUPS) for column in COLUMNS
+        (number, column): (len(values_of(column, number)), None) for number in range(ROW_GROUPS) for column in COLUMNS
     }
     assert {row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column in PLAIN[name]} <= {False}
     assert all(row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column not in PLAIN[name])
     for column, absent in (("id", FIRST_ID + 1), ("name", "nobody"), ("nested.tag", "none")):
         assert probe(path, column, [absent], filters_only=True, keys=keys_of(name)).is_absent
         for number in range(ROW_GROUPS):
-            answers = probe(path, column, values(column, number), keys=keys_of(name)).values
+            answers = probe(path, column, values_of(column, number), keys=keys_of(name)).values
             assert {value.row_groups[number].answer for value in answers} == {"maybe"}
 
 
@@ -137,7 +130,7 @@ def test_resized_repaired_advised_explained_checked(file, name):
     assert {(group.filter, group.dictionary) for group in explanation.row_groups} <= {("absent", "absent"), ("absent", None)}
     advice = {column.column: column for column in advise(str(path), queries=["name = 'name-31'"], keys=keys).columns}
     assert advice["name"].filters == ROW_GROUPS
-    assert advice["name"].ndv == max(len(set(values("name", number))) for number in range(ROW_GROUPS))
+    assert advice["name"].ndv == max(len(set(values_of("name", number))) for number in range(ROW_GROUPS))
 
 
 # Keys that are missing or wrong

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,25 +14,13 @@ from sbbf_tool.verbs.add_filter import add_filters
 from sbbf_tool.verbs.remove_filter import remove_filters
 from sbbf_tool.verbs.repair import repair
 from sbbf_tool.verbs.resize import resize_filters
+from support.places import as_user, needs_root
 from support.tables import each
 
 pytestmark = pytest.mark.slow
 
-
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 ME, OTHER_USER = 20001, 20002
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
-
-
-@contextmanager
-def as_me() -> Iterator[None]:
-    os.setresgid(ME, ME, 0)
-    os.setresuid(ME, ME, 0)
-    try:
-        yield
-    finally:
-        os.setresuid(0, 0, 0)
-        os.setresgid(0, 0, 0)
 
 
 @pytest.fixture
@@ -100,7 +86,7 @@ def filtered(tmp_path, fixtures):
 def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filtered, no_work, change, mode, message):
     path = shared(folder, filtered, mode)
     before = path.read_bytes()
-    with as_me(), pytest.raises(RefusedError, match=message) as caught:
+    with as_user(ME, ME), pytest.raises(RefusedError, match=message) as caught:
         change(path)
     assert caught.value.exit_code == 4
     assert caught.value.file == str(path)
@@ -112,14 +98,14 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filte
 @each("owner, folder_owner", {"its own file": (ME, 0), "its own folder": (OTHER_USER, ME)})
 def test_a_user_who_may_replace_a_file_in_a_sticky_folder_does(folder, filtered, owner, folder_owner):
     path = shared(folder, filtered, 0o1777, owner, folder_owner)
-    with as_me():
+    with as_user(ME, ME):
         assert add_filters(path, ["amount"], in_place=True).filters
 
 
 @needs_root
 def test_root_may_and_so_may_an_append(folder, filtered):
     path = shared(folder, filtered, 0o1777)
-    with as_me():
+    with as_user(ME, ME):
         assert add_filters(path, ["amount"], in_place=True, append=True).filters
     assert remove_filters(path, ["amount"], in_place=True).filters
 

@@ -8,7 +8,7 @@ unknown to this module keeps its name and has no hash; this is not an error.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError
@@ -58,10 +58,6 @@ class DataType:
         if self.root == "ROW":
             return f"ROW<{', '.join(f'`{field.name}` {field.type}' for field in self.fields)}>"
         return f"{self.root}<{self.value}>" if self.value else self.root
-
-    def same_ignoring_null(self, other: DataType) -> bool:
-        """Return whether the types are equal apart from the outermost NOT NULL."""
-        return replace(self, nullable=True) == replace(other, nullable=True)
 
 
 @dataclass(frozen=True, slots=True)

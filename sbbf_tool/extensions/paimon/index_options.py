@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sbbf_tool.arguments import as_iterable
@@ -163,7 +163,7 @@ def why_not_convertible(current_type: DataType, file_type: DataType, key: bytes 
 
     Paimon converts a literal only to a type that is equal apart from NOT NULL, and to a narrower integer type that fits the value.
     """
-    if current_type.same_ignoring_null(file_type):
+    if replace(current_type, nullable=file_type.nullable) == file_type:
         return None
     file_bits = INTEGER_BITS.get(file_type.root, 0)
     if not 0 < file_bits < INTEGER_BITS.get(current_type.root, 0) or isinstance(key, bytes):
