@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from parts.commands import read_commands
 from support.environments import require_program
-from support.every_command import commands
 from support.tables import each
 
 pytestmark = [pytest.mark.slow, pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
@@ -94,7 +94,7 @@ def test_the_forms_name_commands_and_files_that_exist() -> None:
     text = "\n".join(path.read_text() for path in FORMS.iterdir())
     names = set(re.findall(r"`sbbf ([a-z][\w-]*)", text))
     assert names
-    assert names <= set(commands())
+    assert names <= set(read_commands())
     pages = set(re.findall(r"[\w/]+\.md", text))
     assert pages >= {"SECURITY.md"}
     assert [page for page in pages if not (REPOSITORY / page).exists()] == []

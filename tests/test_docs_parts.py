@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from parts import PARTS, fill
+from parts.commands import read_commands
 from parts.functions import public_names
 from sbbf_tool.cli.schema import documents
 from sbbf_tool.rules.catalog import all_rules
-from support.every_command import commands
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 
@@ -19,7 +19,7 @@ REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 @pytest.mark.parametrize(
     ("page", "headings"),
     [
-        ("commands", [f"sbbf {name}" for name in commands()]),
+        ("commands", [f"sbbf {name}" for name in read_commands()]),
         ("rules", [rule.name for rule in all_rules()]),
         ("functions", list(public_names())),
     ],

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.every_command import commands
+from parts.commands import read_commands
 from support.pages import FIXTURES, PAGES, blocks_of, environment, example, name_of
 from support.recipes import DAYS, Lake, break_filter
 from support.tables import each
@@ -54,7 +54,7 @@ def calls() -> dict[str, str]:
 def unknown_options(call: str) -> set[str]:
     """Return what a call has as options and its command has not. Raises ValueError if there is no such command."""
     words = shlex.split(call, comments=True)
-    names = commands()
+    names = read_commands()
     name = max((name for name in names if words[: len(name.split())] == name.split()), key=len)
     options = {option for parameter in names[name].params for option in (*parameter.opts, *parameter.secondary_opts)}
     return {word for word in words if re.match(r"--?[a-z]", word)} - options

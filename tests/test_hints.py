@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 import sbbf_tool
+from parts.commands import read_commands
 from parts.functions import public_names
 from sbbf_tool.cli import cli
 from sbbf_tool.cli.spelling import command_of, quote_command
@@ -63,7 +64,7 @@ FIXES = [
 def test_fixes_are_commands_and_calls_that_exist(fix):
     program, verb, *words = command_of(fix)
     assert program == "sbbf"
-    command = commands()[verb]
+    command = read_commands()[verb]
     parameters = {parameter.name: parameter.type for parameter in command.params}
     assert parameters
     values = command.make_parser(click.Context(command, **cli.context_settings)).parse_args(list(words))[0]
@@ -86,16 +87,6 @@ def test_calls_work(fixtures: Path, tmp_path: Path):
         assert sbbf_tool.advise([paths]).fix is None
         for change in (Fix("resize_filters", fix.files, fpp=0.05), Fix("repair", fix.files), Fix("remove_filters", fix.files)):
             eval(str(change), namespace)
-
-
-def commands() -> dict[str, click.Command]:
-    """All commands, those of `paimon` too, by their names."""
-    context = click.Context(cli)
-    commands_by_name = {name: cli.get_command(context, name) for name in cli.list_commands(context)}
-    groups = [group for group in commands_by_name.values() if isinstance(group, click.Group)]
-    return commands_by_name | {
-        f"{group.name} {name}": group.get_command(context, name) for group in groups for name in group.list_commands(context)
-    }
 
 
 @each("name", ["ctl\x1b[31m\nx", "it's \x07", "##[debug]x", "a\\\x01", "ü \udcff", "\u202egnp", "a b"])

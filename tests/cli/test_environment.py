@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 import pytest
 
+from parts.commands import read_commands
 from sbbf_tool.cli import cli, run
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.options import _SECTION, PureSetting, changes_files, name_of, settable_options
 from sbbf_tool.cli.options import SECTIONS as OPTION_SECTIONS
-from support.every_command import commands
 from support.tables import each
 
 # Options without a variable: those that allow or widen a change, write a file, name keys, or run a program.
@@ -28,9 +28,9 @@ NOWHERE = {
 ONLY_READING = {"--column", "--files-from"}
 
 
-@each("name", list(commands()))
+@each("name", list(read_commands()))
 def test_no_variable_allows_or_widens_a_change(name):
-    command = commands()[name]
+    command = read_commands()[name]
     options = {name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option)}
     without = options & (NOWHERE | (ONLY_READING if changes_files(command) else set()))
     assert {name_of(option) for option in settable_options(command)} == options - without
@@ -38,13 +38,13 @@ def test_no_variable_allows_or_widens_a_change(name):
 
 
 def test_commands_that_change_files():
-    changing = {name for name, command in commands().items() if changes_files(command)}
+    changing = {name for name, command in read_commands().items() if changes_files(command)}
     of_paimon = {"paimon build", "paimon add-index", "paimon remove-index"}
     assert changing == {"apply", "add-filter", "remove-filter", "resize", "repair", "index", *of_paimon}
 
 
 def test_no_variable_is_that_of_two_options():
-    variables = [option.envvar for command in commands().values() for option in command.params if option.envvar is not None]
+    variables = [option.envvar for command in read_commands().values() for option in command.params if option.envvar is not None]
     assert len(variables) == len(set(variables))
     assert not {"SBBF_KEYS", "SBBF_KEYS_FILE", "SBBF_KERNEL"} & set(variables)
 
@@ -112,14 +112,14 @@ TWO_SCREENS = 2 * 50
 
 
 def test_there_are_no_more_options():
-    options = [option for command in (cli, *commands().values()) for option in command.params if isinstance(option, click.Option)]
+    options = [option for command in (cli, *read_commands().values()) for option in command.params if isinstance(option, click.Option)]
     names = {name_of(option) for option in options if not isinstance(option, PureSetting)} | {"--help"}
     assert len(names) == MOST_OPTIONS, sorted(names)
 
 
-@each("name", list(commands()))
+@each("name", list(read_commands()))
 def test_options_are_listed_by_section(name, capfd):
-    command = commands()[name]
+    command = read_commands()[name]
     assert isinstance(command, Command)
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     assert [option.opts for option in options if name_of(option) not in _SECTION and not hasattr(option, "about")] == []

@@ -12,14 +12,14 @@ from pathlib import Path
 import click
 import pytest
 
+from parts.commands import read_commands
 from sbbf_tool.cli import EVERYDAY, cli, run
 from sbbf_tool.cli.help import TOPICS
 from sbbf_tool.cli.options import SHARED, about
 from sbbf_tool.extension import named
-from support.every_command import commands
 from support.tables import each
 
-GROUPS = ("", *dict.fromkeys(name.split()[0] for name in commands() if " " in name))
+GROUPS = ("", *dict.fromkeys(name.split()[0] for name in read_commands() if " " in name))
 LINES, COLUMNS = 24, 80
 MOST_OPTIONS = 15
 NOT_RUN = ("sbbf conformance",)
@@ -34,7 +34,7 @@ def examples_of(command: click.Command) -> list[str]:
 
 
 def all_examples() -> Iterator[str]:
-    for command in (cli, *(cli.get_command(click.Context(cli), name) for name in GROUPS[1:]), *commands().values()):
+    for command in (cli, *(cli.get_command(click.Context(cli), name) for name in GROUPS[1:]), *read_commands().values()):
         assert command is not None
         yield from examples_of(command)
 
@@ -42,8 +42,8 @@ def all_examples() -> Iterator[str]:
 @each(
     "words",
     [
-        *([*name.split(), "-h"] for name in (*GROUPS, *commands())),
-        *(["help", *name.split()] for name in (*TOPICS, *named("topics"), *commands())),
+        *([*name.split(), "-h"] for name in (*GROUPS, *read_commands())),
+        *(["help", *name.split()] for name in (*TOPICS, *named("topics"), *read_commands())),
     ],
 )
 def test_one_screen(words, monkeypatch, capfd):
@@ -56,9 +56,9 @@ def test_one_screen(words, monkeypatch, capfd):
     assert len(options) <= MOST_OPTIONS
 
 
-@each("name", [*commands()])
+@each("name", [*read_commands()])
 def test_the_short_help_has_examples_and_own_options_and_the_full_one_all(name, capfd):
-    command = commands()[name]
+    command = read_commands()[name]
     own = [option for option in command.params if isinstance(option, click.Option) and about(option).section not in SHARED]
     outputs = {}
     for option in ("-h", "--help"):

@@ -12,9 +12,10 @@ import deltalake
 import pyarrow.parquet as pq
 import pytest
 
+from parts.commands import read_commands
 from sbbf_tool.cli import run
 from sbbf_tool.cli.schema import documents as all_documents
-from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands, formats_of
+from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, formats_of
 from support.json_schemas import validate
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
@@ -68,7 +69,7 @@ def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
     fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", row)) for name, row in _ROW.findall(PAGE.read_text())}
     schemas = set()
     for words in [
-        *([*name.split(), *WORKING[name]] for name, command in commands().items() if ["--format", "json"] in formats_of(command)),
+        *([*name.split(), *WORKING[name]] for name, command in read_commands().items() if ["--format", "json"] in formats_of(command)),
         *OTHER_WORDS,
     ]:
         for document in documents(words, places, capsys):

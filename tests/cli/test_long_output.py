@@ -11,16 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from parts.commands import read_commands
 from sbbf_tool.cli import run
 from sbbf_tool.cli.page import MOST_ROWS
 from sbbf_tool.cli.render import MOST_FILES
-from support.every_command import COLUMN, FILE, WORKING, commands
+from support.every_command import COLUMN, FILE, WORKING
 from support.tables import each
 from support.terminals import run_on_terminal
 
 TWO_SCREENS = 60
 CHUNKS = 200
-OF_FILES = [name for name, command in commands().items() if any("--files-from" in parameter.opts for parameter in command.params)]
+OF_FILES = [name for name, command in read_commands().items() if any("--files-from" in parameter.opts for parameter in command.params)]
 SUMS_UP = ("inspect", "check", "advise", "report", "index")
 """Commands that print no lines about single files."""
 MORE_FILES = re.compile(r"and ([\d,]+) more files?; --all shows them")

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from wcwidth import wcswidth
 
-from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING, commands
+from parts.commands import read_commands
+from support.every_command import COLUMN, DATA_FILE, FILE, TABLE, WORKING
 from support.tables import each
 from support.terminals import Output, run_on_terminal, show
 
@@ -147,7 +148,7 @@ def test_every_command_fits(name, run_case):
 
 
 @pytest.mark.slow
-@each("name", ["", *commands()])
+@each("name", ["", *read_commands()])
 def test_help_fits(name):
     output = run_on_terminal([*name.split(), "--help"], 80)
     whole = run_on_terminal([*name.split(), "--help"], 100)

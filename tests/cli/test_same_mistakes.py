@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from parts.commands import read_commands
 from sbbf_tool import add_filters
 from sbbf_tool.cli import run
-from support.every_command import commands
 from support.tables import each
 
 COMMANDS: dict[str, Callable[[str, str], list[str]]] = {
@@ -79,7 +79,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_command_is_here():
-    assert {name.split()[0] for name in commands()} == COMMANDS.keys() | NO_FILES
+    assert {name.split()[0] for name in read_commands()} == COMMANDS.keys() | NO_FILES
 
 
 @pytest.mark.slow

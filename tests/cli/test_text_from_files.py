@@ -22,11 +22,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from parts.commands import read_commands
 from sbbf_tool.cli import run
 from sbbf_tool.display import escape, to_json
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from support.corpus_edits import edit_footer
-from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, WORKING, commands, formats_of
+from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, WORKING, formats_of
 from support.tables import each
 
 _BMP = [chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
@@ -123,7 +124,7 @@ ABOUT_NO_FILE = ("engines", "rule", "size", "conformance make", "conformance run
 @each("name", [name for name in WORKING if name not in ABOUT_NO_FILE])
 def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
     printed = 0
-    for form in formats_of(commands()[name]):
+    for form in formats_of(read_commands()[name]):
         shutil.copy("original", planted[FILE])
         words = [planted.get(word, word) for word in WORKING[name]]
         out = said_by([*name.split(), *form, *words], capfd)

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 import sbbf_tool
+from parts.commands import read_commands
 from sbbf_tool.cli import run
 from sbbf_tool.display import redact, redact_text
 from sbbf_tool.errors import SbbfError
-from support.every_command import FILE, WORKING, commands, formats_of, text_options
+from support.every_command import FILE, WORKING, formats_of, text_options
 from support.http_site import Site
 from support.tables import each
 
@@ -90,7 +91,7 @@ def assert_silent(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> st
 def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
     for name, working in WORKING.items():
         words = [url, *(local.get(word, word) for word in working[1:])]
-        for form in formats_of(commands()[name]):
+        for form in formats_of(read_commands()[name]):
             assert_silent([*name.split(), "--verbose", *form, *words], capfd)
 
 
@@ -98,7 +99,7 @@ def test_a_url_as_the_file_that_a_command_is_about(url, local, capfd):
 @pytest.mark.parametrize("name", WORKING)
 @each("url", URLS.values())
 def test_a_url_for_any_option(name, url, local, capfd, fixtures):
-    command = commands()[name]
+    command = read_commands()[name]
     for option in sorted({*text_options(command)} - DATA - OF_SPARK):
         for form in formats_of(command):
             shutil.copy(fixtures / "pyarrow-filters.parquet", local[FILE])
@@ -123,13 +124,13 @@ def test_reports_on_a_signed_url_that_can_be_read(signed, local, capfd):
     count = 0
     for name in ("inspect", "probe", "verify", "check", "explain", "advise"):
         words = [signed, *(local.get(word, word) for word in WORKING[name][1:])]
-        for form in formats_of(commands()[name]):
+        for form in formats_of(read_commands()[name]):
             printed = assert_silent([name, *words, *form], capfd)
             count += redact(signed).replace(":", "%3A") in printed or redact(signed) in printed
     assert count > 8
     for name in ("add-filter", "resize", "remove-filter", "repair"):
         words = [signed, *(local.get(word, word) for word in WORKING[name][1:] if word != "--in-place")]
-        for form in formats_of(commands()[name]):
+        for form in formats_of(read_commands()[name]):
             assert_silent([name, *words, *form, "--dry-run"], capfd)
             assert_silent([name, *words, *form, "-o", f"{name}{len(form)}.parquet"], capfd)
             assert_silent([name, *words, *form, "--in-place"], capfd)

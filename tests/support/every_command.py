@@ -7,9 +7,6 @@ from pathlib import Path
 
 import click
 
-from sbbf_tool.cli import cli
-from sbbf_tool.cli.group import CommandsByName
-
 FILE, TABLE, DATA_FILE, COLUMN = "<FILE>", "<TABLE>", "<DATA_FILE>", "<COLUMN>"
 
 DECLARATION = str(Path(__file__).with_name("declared.toml"))
@@ -43,22 +40,6 @@ WORKING: dict[str, list[str]] = {
     "paimon add-index": [TABLE, "-c", COLUMN],
     "paimon remove-index": [TABLE, "-c", COLUMN],
 }
-
-
-def commands() -> dict[str, click.Command]:
-    """Return each command that is no group, by its name."""
-    return dict(_below(cli, ()))
-
-
-def _below(group: CommandsByName, names: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, CommandsByName):
-            yield from _below(command, (*names, name))
-        else:
-            yield " ".join((*names, name)), command
 
 
 _EXACT = ("names", "names0")
