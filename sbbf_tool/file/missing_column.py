@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.places import TableFinder
 
-_DATE = r"\s*(\d{4,})[-/](\d{1,2})[-/](\d{1,2})\s*"
-"""DuckDB takes any of these forms for a date, also in the name of a folder."""
-_TIME = r"\d{4,}[-/]\d{1,2}[-/]\d{1,2}[ T]\d|\d{2}:\d{2}"
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_TIME = r"\d{4,}-\d{1,2}-\d{1,2}[ T]\d|\d{2}:\d{2}"
 _ZONE = r"([Zz]|UTC|:\d\d(\.\d+)?\s*[-+]\d\d(:?\d\d)?)$"
 _RELATIVE_ERROR = Decimal("1e-6")
 """Difference below which two numbers may be the same value of a FLOAT."""
@@ -172,13 +171,11 @@ def _may_be_equal(stored: str, value: object) -> bool:
         value = str(value).lower() if isinstance(value, bool) else None
     if value is None or re.search(_TIME, stored) or re.search(_TIME, str(value)):
         return True
-    text = str(value)
+    stored, text = (re.sub(r"(?<=\d-)\d\b", r"0\g<0>", each.strip()) for each in (stored, str(value)))  # DuckDB reads 2024-1-3 as a date
     if stored.casefold() == text.casefold():
         return True
-    if date_of_folder := re.fullmatch(_DATE, stored):
-        if other := re.fullmatch(_DATE, text):
-            return [*map(int, date_of_folder.groups())] == [*map(int, other.groups())]
-        return any(map(str.isdigit, text))
+    if re.fullmatch(_DATE, stored):
+        return not re.fullmatch(_DATE, text) and any(map(str.isdigit, text))
     first, second = _number(stored), _number(text)
     if first is not None and second is not None:
         if not (first.is_finite() and second.is_finite()):

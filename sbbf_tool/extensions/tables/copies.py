@@ -86,8 +86,7 @@ class RunMarker:
                 # DuckLake creates the folder of a table with the first file that it writes; all files may have been added from elsewhere.
                 os.makedirs(self._location, exist_ok=True)
             self._create()
-            if places.is_url(self._location):
-                # A run that may not delete is refused before it makes copies, which it could not delete either.
+            if places.is_url(self._location):  # a run that may not delete is refused before it makes copies
                 places.open_folders(self._location).remove(self._path or "")
                 self._path = None
                 self._create()

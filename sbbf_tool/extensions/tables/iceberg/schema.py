@@ -19,16 +19,14 @@ MAX_DEPTH = 100
 NAME_MAPPING = "schema.name-mapping.default"
 
 
-class Leaf(NamedTuple):
-    """A column of a primitive type."""
+class IcebergLeaf(NamedTuple):
+    """A column of a primitive type, whether it or a field around it has an initial default, and the ids of elements of lists around it."""
 
     id: int
     path: Path
     type: str
     has_default: bool
-    """Whether the leaf has an initial default, or is in a field that has one."""
     lists: tuple[int, ...]
-    """Field ids of the elements of the lists around it."""
 
 
 def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str]) -> ColumnNames:
@@ -40,12 +38,12 @@ def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str])
     return ColumnNames(by_id=by_id, by_path=by_path, defaults=frozenset(leaf.path for leaf in found if leaf.has_default))
 
 
-def leaves(schema: Mapping[str, Any]) -> Iterator[Leaf]:
+def leaves(schema: Mapping[str, Any]) -> Iterator[IcebergLeaf]:
     """Yield the leaves of a schema. Raises UnreadableError if the schema contradicts the format."""
     return _walk(schema, (), False, (), 0)
 
 
-def _walk(tree: Any, path: Path, has_default: bool, lists: tuple[int, ...], depth: int) -> Iterator[Leaf]:
+def _walk(tree: Any, path: Path, has_default: bool, lists: tuple[int, ...], depth: int) -> Iterator[IcebergLeaf]:
     """Yield the leaves of a struct, list or map type."""
     if depth > MAX_DEPTH:
         raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
@@ -66,9 +64,9 @@ def _walk(tree: Any, path: Path, has_default: bool, lists: tuple[int, ...], dept
             raise UnreadableError(f"the schema has an unknown type {tree!r:.60}")
 
 
-def _field(number: int, tree: Any, path: Path, has_default: bool, lists: tuple[int, ...], depth: int) -> Iterator[Leaf]:
+def _field(number: int, tree: Any, path: Path, has_default: bool, lists: tuple[int, ...], depth: int) -> Iterator[IcebergLeaf]:
     if isinstance(tree, str):
-        yield Leaf(number, path, tree, has_default, lists)
+        yield IcebergLeaf(number, path, tree, has_default, lists)
     else:
         yield from _walk(tree, path, has_default, lists, depth + 1)
 
