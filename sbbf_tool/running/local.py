@@ -179,11 +179,13 @@ def _rows(context: WorkerContext[Work[Report]], table_files: TableFiles | None, 
     from sbbf_tool.running.processes import InterruptError
 
     work, rows = context.value.of_table(table_files), list[Row[Report]]()
+    carry = partial(work, jobs=jobs)
+    # One file is built while three others are synced to the disk; but an append, or a file alone, must stop at once if it is interrupted.
+    overlaps = work.given.edit is not None and not work.given.edit.append and len(paths) > 1
     with suppress(InterruptError):
-        for path in paths:
-            rows.append(work(path, jobs))
+        rows.extend(map_in_order(carry, paths, lambda path: MOST_BYTES // 4, 1, rows) if overlaps else map(carry, paths))
     # Other exceptions may contain values that cannot be pickled; the row has the reason.
-    return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in rows]
+    return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in {row.path: row for row in rows}.values()]
 
 
 def _build_lost_row(path: str) -> Row[Any]:

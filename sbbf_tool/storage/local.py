@@ -44,6 +44,7 @@ from sbbf_tool.storage.system_calls import (
     unlock,
     write_all,
 )
+from sbbf_tool.storage.threads import cleaning_up
 
 if TYPE_CHECKING:
     from sbbf_tool.storage.source import Bytes
@@ -323,7 +324,8 @@ def temporary_file(real: str, target: str, mode: int = PRIVATE, original: int | 
         except OSError as error:
             raise creation_error(error, target) from error
         try:
-            yield path, fd
+            with cleaning_up(lambda: os.unlink(path) if leads_to(path, fd) else None):
+                yield path, fd
         finally:
             close(fd)
     finally:

@@ -16,6 +16,7 @@ from functools import cache
 from threading import Lock
 
 from sbbf_tool.errors import ChangedError, RefusedError
+from sbbf_tool.storage.threads import waiting
 
 try:
     import fcntl as fcntl
@@ -69,14 +70,12 @@ def sync(fd: int) -> None:
     On macOS, `fsync` only moves them to the cache of the disk, which loses them without power; F_FULLFSYNC writes them to the disk.
     File systems of other machines may not support it.
     """
-    if fcntl is not None and _FULL_SYNC is not None:
-        try:
-            fcntl.fcntl(fd, _FULL_SYNC)
-        except OSError:
-            pass
-        else:
-            return
-    os.fsync(fd)
+    with waiting():
+        if fcntl is not None and _FULL_SYNC is not None:
+            with suppress(OSError):
+                fcntl.fcntl(fd, _FULL_SYNC)
+                return
+        os.fsync(fd)
 
 
 def sync_folder(folder: str) -> None:
