@@ -28,11 +28,6 @@ _WORD_BITS = 32
 _ALL_SET_PRODUCT: int = _WORD_BITS**spec.WORDS_PER_BLOCK
 
 
-def block_index(h: int, num_blocks: int) -> int:
-    """Return the block that hash `h` selects among `num_blocks`. The block starts at byte 32 times this index of the bitset."""
-    return spec.block_index(h, num_blocks)
-
-
 def check_block(block: Buffer, h: int) -> bool:
     """Return whether `block`, the 32 bytes that hash `h` selects, has all bits of `h` set; for probes that read one block of a file.
 

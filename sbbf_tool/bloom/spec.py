@@ -96,7 +96,7 @@ def block_check(block: Sequence[int], x: int) -> bool:
 
 
 def block_index(h: int, num_blocks: int) -> int:
-    """Return the block, 0 <= i < `num_blocks`, that the upper half of hash `h` selects. `num_blocks` is the specification's `z`."""
+    """Return the block, 0 <= i < `num_blocks`, that the upper half of hash `h` selects. It starts at byte 32 * i of the bitset."""
     return ((h >> 32) * num_blocks) >> 32
 
 

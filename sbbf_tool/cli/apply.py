@@ -64,13 +64,13 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     weaker or larger than declared, or broken are built, so that a second run finds nothing to do. Filters that are not declared are counted
     and stay. Exit code 0: the files have the declared filters; 1: they do not; else the highest code of a file.
     """
-    from sbbf_tool.file.partitions import parse_predicate
+    from sbbf_tool.file.partitions import Predicate
     from sbbf_tool.running.declared_files import paths_of_files, select_declared_files
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.apply import Apply
 
     declarations = declare_filters(used_config(click.get_current_context()))
-    where = None if files.where is None else parse_predicate(files.where)
+    where = None if files.where is None else Predicate(files.where)
     is_given = bool(files.arguments) or files.is_listed
     parts = select_declared_files(declarations, files.names if is_given else (), where, as_files=files.as_files)
     state = files.state

@@ -267,9 +267,9 @@ class Files:
             return self._selection
         where = None
         if self.where is not None:
-            from sbbf_tool.file.partitions import parse_predicate
+            from sbbf_tool.file.partitions import Predicate
 
-            where = parse_predicate(self.where)
+            where = Predicate(self.where)
         selection = Selection(self.names, where, self.file, self.table, all_versions=self.all_versions, index=self.index)
         if self.table is not None:
             self._selection = selection  # it has read the table

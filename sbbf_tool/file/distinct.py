@@ -66,9 +66,9 @@ class Sketch:
         self._runs, self._waiting = [], 0
         # Most of many hashes are too large to be kept. They need not be sorted if enough of the others are distinct.
         smaller = hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))] if len(hashes) > 3 * self._size else hashes
-        distinct_hashes = _distinct(smaller)
+        distinct_hashes = deduplicate(smaller)
         if len(distinct_hashes) < self._size and len(smaller) < len(hashes):
-            distinct_hashes, smaller = _distinct(hashes), hashes
+            distinct_hashes, smaller = deduplicate(hashes), hashes
         if len(distinct_hashes) > self._size or len(smaller) < len(hashes):
             self._is_complete = False
         self._smallest = distinct_hashes[: self._size]
@@ -91,7 +91,7 @@ class Sketch:
         return self._smallest[:count].copy(), self._is_complete and len(self._smallest) <= count
 
 
-def _distinct(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def deduplicate(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Sort the hashes and drop repetitions. numpy's `unique` takes ten times as long, because it builds a hash table."""
     ordered = np.sort(hashes)
     is_new = np.ones(len(ordered), np.bool_)

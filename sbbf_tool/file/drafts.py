@@ -48,7 +48,7 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
     return None if reading is None else stored._replace(header=FilterHeader(reading.length, reading.num_bytes))
 
 
-def decide(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> DraftFilter | None:
+def recognise_draft(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> DraftFilter | None:
     """Return the filter in the only dialect that fits its header and holds every value of `sample`; None if no dialect does, or several do.
 
     `read(offset, length)` returns bytes of the file.
@@ -75,11 +75,11 @@ def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
     return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
 
 
-def decide_by_chunk(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
-    """Apply `decide` to values of the filter's own column chunk; also return None if those values cannot be read."""
+def recognise_draft_by_chunk(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
+    """Apply `recognise_draft` to values of the filter's own column chunk; also return None if those values cannot be read."""
     column = file.footer.columns[stored.column]
     try:
-        return decide(stored, column, sample_of(file, stored.row_group, column), file.source.read)
+        return recognise_draft(stored, column, sample_of(file, stored.row_group, column), file.source.read)
     except UnreadableError:
         return None
 

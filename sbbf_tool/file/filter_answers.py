@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index, check_block
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, check_block
+from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.bitmaps import build_bitmap
 from sbbf_tool.file.missing_column import doubt_of_folder

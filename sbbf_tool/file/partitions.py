@@ -128,7 +128,7 @@ class PathPredicate(Protocol):
 
 
 class Predicate:
-    """A parsed predicate. It is pickled as its text, and parsed again in other processes."""
+    """A parsed predicate. It is pickled as its text, and parsed again in other processes. Raises UsageError with the part that is wrong."""
 
     is_choice = True
 
@@ -162,11 +162,6 @@ class Predicate:
             return self._test({**dict.fromkeys(unknown, _ANY), **values} if unknown else values, types) in (True, _ANY)
         except UsageError as error:
             raise error if values or unknown else UsageError(error.message, hint="the table has no partitions") from None
-
-
-def parse_predicate(text: str) -> Predicate:
-    """Parse a predicate. Raises UsageError with the part that cannot be parsed."""
-    return Predicate(text)
 
 
 class _Parser(Parser):

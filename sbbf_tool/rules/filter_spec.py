@@ -21,7 +21,7 @@ from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.extension import is_table_name
-from sbbf_tool.file.partitions import Predicate, parse_predicate
+from sbbf_tool.file.partitions import Predicate
 from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import suggest
@@ -170,7 +170,7 @@ def has_no_value(footer: Footer, row_group: int, column: int) -> bool:
 
 @cache
 def _predicate(text: str) -> Predicate:
-    return parse_predicate(text)
+    return Predicate(text)
 
 
 class _Key(NamedTuple):

@@ -26,7 +26,7 @@ from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import is_index
 from sbbf_tool.file.page_limit import PageLimit
-from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.file.partitions import Predicate
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.rows import FAILED, REFUSED, Row
 from sbbf_tool.running.declared_files import leave_out_old_files
@@ -146,7 +146,7 @@ def run(
         if len(names) > 1 and (name := next((name for name in names if is_index(name) or is_table(name)), None)) is not None:
             raise UsageError("a table, or an index, is the only path of a run", file=name)
         table = find_table(names[0]) if len(names) == 1 else None
-    predicate = None if where is None else parse_predicate(where)
+    predicate = None if where is None else Predicate(where)
     selection = Selection(names, predicate, table=table, all_versions=all_versions, index=index)
     if table is not None:
         verb = verb.of_table(table.name)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
-from sbbf_tool.file.partitions import PathPredicate, parse_predicate
+from sbbf_tool.file.partitions import PathPredicate, Predicate
 from sbbf_tool.reports.arrow import to_batch
 from sbbf_tool.reports.plain import from_plain, restore_bytes
 from sbbf_tool.reports.rows import ListedFile, Row
@@ -74,7 +74,7 @@ def discover(
     Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files
     skip both.
     """
-    predicate = parse_predicate(where) if isinstance(where, str) else where
+    predicate = Predicate(where) if isinstance(where, str) else where
     if table:
         name = str(files)
         live_table = find_table(name)

@@ -43,10 +43,10 @@ class RowView:
 
     def files(self, names: Iterable[str], where: str | None) -> Iterator[ListedFile]:
         """List the files or tables with these names, in the selected partitions."""
-        from sbbf_tool.file.partitions import parse_predicate
+        from sbbf_tool.file.partitions import Predicate
         from sbbf_tool.running.discover import discover
 
-        return (file for file in discover(names, parse_predicate(where) if where else None) if file.skipped is None)
+        return (file for file in discover(names, Predicate(where) if where else None) if file.skipped is None)
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         """Yield the rows of a file, and read only what these columns of the schema need. Raises SbbfError."""

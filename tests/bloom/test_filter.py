@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbbf_tool.bloom.filter import BloomFilter, block_index, check_block
+from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.errors import UnreadableError, UsageError
 from support.tables import each
 

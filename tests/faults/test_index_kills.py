@@ -15,7 +15,7 @@ from faults.failing_system import AFTER, Killer, moments_of
 from faults.write_paths import INDEX, INDEX_PATHS, LAKE
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.index import contents
-from sbbf_tool.extensions.index.lake_index import open_index
+from sbbf_tool.extensions.index.lake_index import LakeIndex
 
 OLD, NEW = "old", "new"
 
@@ -51,7 +51,7 @@ def _index(folder: Path, *arguments: str) -> None:
 
 def assert_sound(folder: Path) -> None:
     """No file is excluded for a value that it holds, and each is for most others; all that the index names is whole."""
-    index = open_index(str(folder / INDEX))
+    index = LakeIndex(str(folder / INDEX))
     for entry in index.contents.segments:
         assert sum(1 for _ in entry.open(index.folder).read_units("path", "fingerprint")) == entry.units
     indexed = set(index.find_paths([None]))
@@ -82,7 +82,7 @@ def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
         else:
             _index(folder, LAKE, "-c", "v", "-o", INDEX)
         assert_sound(folder)
-        assert set(open_index(str(folder / INDEX)).find_paths([None])) == {str(path) for path in (folder / LAKE).iterdir()}
+        assert set(LakeIndex(str(folder / INDEX)).find_paths([None])) == {str(path) for path in (folder / LAKE).iterdir()}
 
 
 def test_files_that_nothing_names_are_removed_when_they_are_old(tmp_path):

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.partitions import doubtful_keys, parse_predicate, partition_values
+from sbbf_tool.file.partitions import Predicate, doubtful_keys, partition_values
 from support.tables import each
 
 PATH = "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/none=__HIVE_DEFAULT_PARTITION__/a=b.parquet"
@@ -44,7 +44,7 @@ def test_folders_are_columns_and_the_file_is_none():
     ],
 )
 def test_a_predicate_of_a_path(predicate, accepted):
-    parsed_predicate = parse_predicate(predicate)
+    parsed_predicate = Predicate(predicate)
     assert parsed_predicate.accepts(PATH) is accepted
     assert pickle.loads(pickle.dumps(parsed_predicate)).accepts(PATH) is accepted
 
@@ -69,20 +69,20 @@ def test_a_predicate_of_a_path(predicate, accepted):
 )
 def test_an_error_shows_the_part_that_cannot_be_parsed(predicate, message):
     with pytest.raises(UsageError) as error:
-        parse_predicate(predicate)
+        Predicate(predicate)
     assert message in str(error.value)
 
 
 def test_an_unknown_column_is_reported_as_an_error():
     with pytest.raises(UsageError, match="no partition column 'hours'; did you mean hour"):
-        parse_predicate("hours = 7").accepts(PATH)
+        Predicate("hours = 7").accepts(PATH)
     with pytest.raises(UsageError, match="no column=value folder"):
-        parse_predicate("hour = 7").accepts("/lake/a.parquet")
+        Predicate("hour = 7").accepts("/lake/a.parquet")
 
 
 def test_a_number_is_not_compared_with_text():
     with pytest.raises(UsageError, match="partition city=São Paulo is not a number; write '7'"):
-        parse_predicate("city > 7").accepts(PATH)
+        Predicate("city > 7").accepts(PATH)
 
 
 TYPED = [
@@ -124,14 +124,14 @@ TYPED = [
 def test_partitions_of_tables_compare_as_their_type(type_name, stored, predicate, accepted):
     if accepted is None:
         with pytest.raises(UsageError, match=r"partition column p: .* is not a value of type"):
-            parse_predicate(predicate).accepts_values({"p": stored}, types={"p": type_name})
+            Predicate(predicate).accepts_values({"p": stored}, types={"p": type_name})
     else:
-        assert parse_predicate(predicate).accepts_values({"p": stored}, types={"p": type_name}) is accepted
+        assert Predicate(predicate).accepts_values({"p": stored}, types={"p": type_name}) is accepted
 
 
 @each("path", ["/l/k=1/k=2/f.parquet", "/l/K=1/k=2/f.parquet", "/l/k=1/root/k=2/day=5/f.parquet", "/l/k=__HIVE_DEFAULT_PARTITION__/k=2/f"])
 def test_a_key_twice_in_a_path_excludes_nothing(path):
     for predicate in ("k = '1'", "k = 2", "k = 3", "not k = '1'", "k is null"):
-        assert parse_predicate(predicate).accepts(path)
+        assert Predicate(predicate).accepts(path)
     assert doubtful_keys("/l/k=1/k=1/f.parquet") == set()
-    assert not parse_predicate("k = 2").accepts("/l/k=1/k=1/f.parquet")
+    assert not Predicate("k = 2").accepts("/l/k=1/k=1/f.parquet")

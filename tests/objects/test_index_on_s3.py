@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from sbbf_tool import run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
-from sbbf_tool.extensions.index.lake_index import open_index, prune_index
+from sbbf_tool.extensions.index.lake_index import LakeIndex, prune_index
 from sbbf_tool.verbs import Probe
 from support.buckets import Bucket
 
@@ -85,7 +85,7 @@ def test_a_damaged_index_in_a_store_is_an_error(moto_bucket: Bucket, tmp_path: P
     data[len(data) // 4 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 4)
     blocks.write_bytes(data)
     index = upload(moto_bucket, local)
-    assert open_index(index).contents.column == "v"
+    assert LakeIndex(index).contents.column == "v"
     codes = {sbbf(["probe", index, "v", str(value)]) for value in range(0, 40 * FILES, FILES)}
     assert 3 in codes
     assert all(line.startswith("sbbf: s3://") for line in capsys.readouterr().err.splitlines())

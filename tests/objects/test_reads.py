@@ -15,7 +15,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError
 from sbbf_tool.storage.objects.arrow import ArrowStore
 from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.store import OtherVersionError
+from sbbf_tool.storage.objects.store import OtherVersionError, list_keys
 from sbbf_tool.storage.places import open_source, parquet_files
 from sbbf_tool.storage.source import LocalSource
 from support.buckets import forget_clients
@@ -222,10 +222,10 @@ def test_hdfs_is_listed(store, tmp_path):
     for name in ("a/1.parquet", "a/b/2.parquet", "ab.parquet"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert list(store.keys("")) == ["a/1.parquet", "a/b/2.parquet", "ab.parquet"]
-    assert list(store.keys("a")) == ["a/1.parquet", "a/b/2.parquet", "ab.parquet"]
-    assert list(store.keys("a/", 1)) == ["a/1.parquet"]
-    assert list(store.keys("none/")) == []
+    assert list(list_keys(store, "")) == ["a/1.parquet", "a/b/2.parquet", "ab.parquet"]
+    assert list(list_keys(store, "a")) == ["a/1.parquet", "a/b/2.parquet", "ab.parquet"]
+    assert list(list_keys(store, "a/", 1)) == ["a/1.parquet"]
+    assert list(list_keys(store, "none/")) == []
 
 
 def test_every_write_is_refused(store, tmp_path):

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.file.partitions import Predicate
 from sbbf_tool.running.local import MOST_BYTES, MOST_OPEN, map_in_order
 from sbbf_tool.storage.places import TableFinder
 from sbbf_tool.storage.threads import waiting
@@ -92,7 +92,7 @@ def test_an_error_ends_the_run_without_waiting_for_the_others():
 
 
 CACHES = {
-    "partitions": ("sbbf_tool.file.partitions._FOLDERS_REMEMBERED", lambda: parse_predicate("k >= 0").accepts, True),
+    "partitions": ("sbbf_tool.file.partitions._FOLDERS_REMEMBERED", lambda: Predicate("k >= 0").accepts, True),
     "tables": ("sbbf_tool.storage.places._MOST_FOLDERS", lambda: TableFinder().managing_table, None),
 }
 

@@ -18,8 +18,9 @@ from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
 from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.bloom.dialects import find_dialect
-from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter, block_index
+from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.hashing import hash_value
+from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_draft_header, build_header
 from sbbf_tool.parquet.footer import build_tail

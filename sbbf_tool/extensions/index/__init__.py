@@ -9,7 +9,7 @@ EXTENSION = Extension(
     commands={"index": (f"{__name__}.command", "Index the files of a lake, so that probe opens only those that may hold a value.")},
     documents={"index": f"{__name__}.contents:IndexReport"},
     views={"index": f"{__name__}.view:make_view"},
-    indexes={".sbbfx": f"{__name__}.lake_index:open_index"},
+    indexes={".sbbfx": f"{__name__}.lake_index:LakeIndex"},
 )
 
 __getattr__, __dir__ = exports(__name__)

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
-from sbbf_tool.bloom.filter import block_index
+from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, damaged, find_units, parts_of
@@ -140,9 +140,6 @@ class LakeIndex:
                         yield path
 
 
-open_index = LakeIndex
-
-
 def _is_among(file: ListedFile, known: AbstractSet[bytes]) -> bool:
     return bool(known) and file.skipped is None and fingerprint_of(identify(file)) in known
 
@@ -155,7 +152,7 @@ def prune_index(index: str | os.PathLike[str], values: Mapping[str, object], *, 
     The lake is listed, and files are returned that are new or have changed since they were indexed; without `listing`, only the index is
     read, which knows nothing of them. Raises UsageError for another column, and UnreadableError for a damaged index.
     """
-    lake_index = open_index(os.fspath(index))
+    lake_index = LakeIndex(os.fspath(index))
     column = lake_index.contents.column
     if set(values) != {column}:
         raise UsageError(f"the index is of column {column}, not of {', '.join(map(str, values)) or 'none'}", file=lake_index.name)
@@ -170,11 +167,11 @@ def prune_index(index: str | os.PathLike[str], values: Mapping[str, object], *, 
 
 def selection_of(index: Contents) -> Selection:
     """Return the files of the lake that are indexed, as they are now."""
-    from sbbf_tool.file.partitions import parse_predicate
+    from sbbf_tool.file.partitions import Predicate
     from sbbf_tool.running.selection import Selection
     from sbbf_tool.running.table import find_table
 
-    where = None if index.where is None else parse_predicate(index.where)
+    where = None if index.where is None else Predicate(index.where)
     return Selection(index.lake, where, table=find_table(index.lake[0]) if len(index.lake) == 1 else None)
 
 

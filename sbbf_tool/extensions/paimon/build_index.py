@@ -11,13 +11,14 @@ from sbbf_tool.errors import ErrorPlace, SbbfError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.fast_hash import Hashes, deduplicate
+from sbbf_tool.extensions.paimon.fast_hash import Hashes
 from sbbf_tool.extensions.paimon.files import FileIO, read_file
 from sbbf_tool.extensions.paimon.index_container import Bodies, build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import BuiltColumn
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_table_around
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
+from sbbf_tool.file.distinct import deduplicate
 from sbbf_tool.file.page_limit import MaxPageBytes
 
 _MERGE_AT = 1 << 20

@@ -89,14 +89,6 @@ def hash_keys(keys: Keys) -> Hashes:
     return hash_bytes(keys) if isinstance(keys, list) else hash_longs(keys)
 
 
-def deduplicate(hashes: Hashes) -> Hashes:
-    """Return the distinct hashes, sorted. Sorting is many times faster than numpy's `unique`, which does not sort."""
-    sorted_hashes: Hashes = np.sort(hashes)
-    is_first = np.ones(len(sorted_hashes), np.bool_)
-    is_first[1:] = sorted_hashes[1:] != sorted_hashes[:-1]
-    return sorted_hashes[is_first]
-
-
 def float_keys(values: NDArray[np.float32]) -> Longs:
     """Compute Float.floatToIntBits of each value, sign-extended: every NaN becomes 0x7fc00000."""
     bits = values.view(np.int32).astype(np.int64)

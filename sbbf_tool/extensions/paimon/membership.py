@@ -15,12 +15,13 @@ from sbbf_tool.extensions.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64,
 from sbbf_tool.extensions.paimon.bloom64_spec import to_int64
 from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.fast_hash import HashBatch, Hashes, HashForm, Keys, deduplicate, hash_bytes, hash_keys, hash_longs, key_of
+from sbbf_tool.extensions.paimon.fast_hash import HashBatch, Hashes, HashForm, Keys, hash_bytes, hash_keys, hash_longs, key_of
 from sbbf_tool.extensions.paimon.files import read_file
 from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn, VerifiedFile
 from sbbf_tool.extensions.paimon.table import NONE, FileIndex, IndexedFile, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, TableSchema, indexed_type, parse_indexed_column
+from sbbf_tool.file.distinct import deduplicate
 from sbbf_tool.file.page_limit import MaxPageBytes
 
 SAMPLE = 256

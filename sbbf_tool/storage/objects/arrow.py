@@ -78,9 +78,6 @@ class ArrowStore(ReadOnlyStore):
             raise self._translate_error(error) from error
         return Version(info.size, unique_key, str(info.mtime_ns))
 
-    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
-        return (key for key, _ in self.objects(prefix, limit, after))
-
     def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
         folder = prefix[: prefix.rfind("/") + 1]
         try:

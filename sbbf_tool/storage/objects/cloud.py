@@ -115,9 +115,6 @@ class CloudStore(ReadOnlyStore):
         except MissingError:
             return None
 
-    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
-        return (key for key, _ in self.objects(prefix, limit, after))
-
     def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
         if self._service == "http":
             raise UsageError("an HTTP server does not list its files", hint="name its files")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError
 from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.store import list_keys
 from sbbf_tool.storage.objects.stores import store_of
 
 _MOST = 1 << 62
@@ -40,7 +41,7 @@ class ObjectFolders:
         location = parse_location(directory)
         folder = f"{location.key.rstrip('/')}/" if location.key else ""
         with ErrorPlace(location.name):
-            keys = store_of(location).keys(folder + prefix, after=folder + after if after else "")
+            keys = list_keys(store_of(location), folder + prefix, after=folder + after if after else "")
             return [name for name in (key[len(folder) :] for key in keys) if "/" not in name]
 
     def create(self, path: str, data: bytes) -> None:

@@ -12,7 +12,7 @@ from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
 from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, translate
 from sbbf_tool.storage.objects.conditional import write_parts
 from sbbf_tool.storage.objects.location import Location, parse_location
-from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version
+from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version, list_keys
 from sbbf_tool.storage.objects.stores import store_of
 from sbbf_tool.storage.tables import recognise
 
@@ -70,7 +70,7 @@ def find_single_object(url: str) -> str | None:
     store = store_of(location)
     try:
         if _MAGIC.search(location.key):
-            is_one = next(store.keys(location.key, 1), None) == location.key
+            is_one = next(list_keys(store, location.key, 1), None) == location.key
         else:
             is_one = bool(location.key) and not location.key.endswith("/") and not _is_prefix(store, location.key)
     except SbbfError as error:
@@ -90,8 +90,8 @@ def _require_any(files: Iterable[Entry], location: Location, message: str) -> It
 def _is_prefix(store: ObjectStore, key: str) -> bool:
     """Return whether there are keys below this key but no object at it. False if listing is denied: the user may still read the object."""
     try:
-        first = next(store.keys(key, 1), None)
-        return first is not None and first != key and next(store.keys(f"{key}/", 1), None) is not None
+        first = next(list_keys(store, key, 1), None)
+        return first is not None and first != key and next(list_keys(store, f"{key}/", 1), None) is not None
     except DeniedError:
         return False
 
@@ -134,7 +134,7 @@ def _entry(location: Location, key: str, version: Version) -> Entry:
 def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
     literal = location.key[: _MAGIC.search(location.key).start()]  # type: ignore[union-attr]
     matches = _build_matcher(location.key)
-    if next(store.keys(location.key, 1), None) == location.key:
+    if next(list_keys(store, location.key, 1), None) == location.key:
         # An existing key takes precedence over a glob.
         yield Entry(location.url)
         return
@@ -204,7 +204,7 @@ def has_any(prefix: str) -> bool:
     """Return whether there is an object below a prefix; False if listing is denied, or not possible."""
     location = parse_location(prefix)
     try:
-        return location.service != "http" and next(store_of(location).keys(location.key, 1), None) is not None
+        return location.service != "http" and next(list_keys(store_of(location), location.key, 1), None) is not None
     except SbbfError:
         return False
 
@@ -213,7 +213,7 @@ def _kind_of(folder: Location) -> str | None:
     store = store_of(folder)
 
     def keys(inner: str) -> list[str]:
-        return list(store.keys(f"{folder.key}{inner}/", _MOST_NAMES.get(inner, 1)))
+        return list(list_keys(store, f"{folder.key}{inner}/", _MOST_NAMES.get(inner, 1)))
 
     # Each list is a request, and most folders are none of a table.
     found = dict(zip(_MOST_NAMES, write_parts(keys, _MOST_NAMES), strict=True))

@@ -117,9 +117,6 @@ class S3Bucket:
         time = instant.timestamp() if isinstance(instant, datetime) else None
         return Version(metadata["ContentLength"], metadata.get("ETag"), time=time)
 
-    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
-        return (key for key, _ in self.objects(prefix, limit, after))
-
     def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
         request: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
         if after:

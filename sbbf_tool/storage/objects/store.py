@@ -73,11 +73,11 @@ class ObjectStore(Protocol):
     def version(self, key: str) -> Version | None:
         """Return the present version, or None if the object does not exist."""
 
-    def keys(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
-        """Yield all keys that start with `prefix` and sort after `after`, or the first `limit` of them, in order."""
-
     def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
-        """Yield the same keys, each with the version of its object as far as a listing states it."""
+        """Yield the objects whose keys start with `prefix` and sort after `after`, or the first `limit` of them, in order.
+
+        The version is as far as a listing states it.
+        """
 
     def create(self, key: str, data: bytes) -> None:
         """Store an object in one request on the condition that none exists. Raises FileExistsError if one exists.
@@ -101,6 +101,11 @@ class ObjectStore(Protocol):
 
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be replaced."""
+
+
+def list_keys(store: ObjectStore, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
+    """Yield the keys of the same objects as `ObjectStore.objects`."""
+    return (key for key, _ in store.objects(prefix, limit, after))
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from sbbf_tool.extensions.index import build as build_module
 from sbbf_tool.extensions.index import contents, lake_index, segment
 from sbbf_tool.extensions.index.build import IndexTarget, build_index, update_index
 from sbbf_tool.extensions.index.contents import SegmentEntry
-from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, open_index, prune_index
+from sbbf_tool.extensions.index.lake_index import LakeIndex, fingerprint_of, identify, prune_index
 from sbbf_tool.extensions.index.segment import build_page_header, find_units
 from sbbf_tool.extensions.index.units import FileUnit, FileUnits
 from sbbf_tool.parquet.logical import AS_STORED
@@ -56,7 +56,7 @@ def ensure_same_answers(lake: Path, index: Path, values: list[Any], column: str 
     listed = {file.path: fingerprint_of(identify(file)) for file in discover((str(lake),))}
     excluded = 0
     for position, value in enumerate(values):
-        known = open_index(str(index)).find_excluded([value])
+        known = LakeIndex(str(index)).find_excluded([value])
         for path in (path for path, fingerprint in listed.items() if fingerprint in known):
             report = reports[path]
             assert report is not None, path
@@ -198,7 +198,7 @@ def test_only_some_partitions_are_indexed(tmp_path, index):
     for number in range(4):
         write_lake(lake / f"day={number}", "int64", 2, seed=number)
     build(lake, index, "--where", "day >= '2'")
-    assert {Path(path).parent.name for path in open_index(str(index)).find_paths([None])} == {"day=2", "day=3"}
+    assert {Path(path).parent.name for path in LakeIndex(str(index)).find_paths([None])} == {"day=2", "day=3"}
     values = values_of(lake, 20)
     assert ensure_same_answers(lake, index, values) > 40
     write_lake(lake / "day=5", "int64", 1, seed=5)
@@ -232,12 +232,12 @@ def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
     build_index(lake, "v", str(index), false_files=0.1)
     values = [*values_of(lake, 40), *range(-200, 0)]
     few = [prune_index(index, {"v": [value]}) for value in values]
-    many = open_index(str(index)).find_excluded(values)
-    one_by_one = set.intersection(*(open_index(str(index)).find_excluded([value]) for value in values))
+    many = LakeIndex(str(index)).find_excluded(values)
+    one_by_one = set.intersection(*(LakeIndex(str(index)).find_excluded([value]) for value in values))
     assert many == one_by_one
     monkeypatch.setattr(lake_index, "_FEW", 0)
     assert [prune_index(index, {"v": [value]}) for value in values] == few
-    assert open_index(str(index)).find_excluded(values) == many
+    assert LakeIndex(str(index)).find_excluded(values) == many
 
 
 def test_values_of_a_file_are_queried_like_one_by_one(tmp_path, index, capsys):
@@ -583,7 +583,7 @@ def test_a_segment_of_many_units(tmp_path):
 
     def found(current: SegmentEntry, *keys: int) -> set[str]:
         (index / "current.json").write_bytes(contents.build(contents.Contents(("/lake",), "v", segments=(current,))))
-        return set(open_index(str(index)).find_paths(list(keys)))
+        return set(LakeIndex(str(index)).find_paths(list(keys)))
 
     for key in asked:
         paths = found(entry, key)

@@ -13,7 +13,7 @@ from extensions.tables.iceberg.iceberg_tables import sql_catalog
 from sbbf_tool import run
 from sbbf_tool.cli import run as sbbf
 from sbbf_tool.extensions.index.build import build_index, update_index
-from sbbf_tool.extensions.index.lake_index import open_index, prune_index
+from sbbf_tool.extensions.index.lake_index import LakeIndex, prune_index
 from sbbf_tool.verbs import Probe
 
 
@@ -42,7 +42,7 @@ def test_the_live_files_are_indexed_and_later_ones_are_opened(table, tmp_path, c
     index = tmp_path / "table.sbbfx"
     report = build_index(table, "v", str(index))
     assert (report.files, report.new_files, report.files_without_filter) == (6, 6, 0)
-    assert open_index(str(index)).contents.table_version == "version 5"
+    assert LakeIndex(str(index)).contents.table_version == "version 5"
     assert [ensure_same(table, index, value) for value in (5, 250, 599, 9999)] == [1, 1, 1, 1]
     append(table, "d1", 600)
     deltalake.DeltaTable(table).delete("v >= 100 AND v < 200")
@@ -51,7 +51,7 @@ def test_the_live_files_are_indexed_and_later_ones_are_opened(table, tmp_path, c
     assert len(prune_index(index, {"v": [150]})) == 1
     report = update_index(str(index))
     assert (report.files, report.new_files, report.vanished_files, report.segments) == (6, 1, 1, 2)
-    assert open_index(str(index)).contents.table_version == "version 7"
+    assert LakeIndex(str(index)).contents.table_version == "version 7"
     assert [ensure_same(table, index, value) for value in (5, 150, 650)] == [1, 1, 1]
     assert prune_index(index, {"v": [150]}) == []
     assert ensure_same(table, index, 5, where="day = 'd0'") == 1

@@ -22,7 +22,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
-from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.file.partitions import Predicate
 from sbbf_tool.running.table import Table
 from support.ducklakes import SmallLake
 from support.tables import each
@@ -58,7 +58,7 @@ def make_table(folder: Path, column: str) -> str:
 
 
 def count_files(table: Table, predicate: str) -> int:
-    accepts = parse_predicate(predicate).accepts_values
+    accepts = Predicate(predicate).accepts_values
     return sum(accepts(file.partition, file.unknown, table.partition_types) for file in table.live_files())
 
 

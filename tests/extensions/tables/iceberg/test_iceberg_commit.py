@@ -33,7 +33,7 @@ from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError,
 from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
-from sbbf_tool.file.partitions import parse_predicate
+from sbbf_tool.file.partitions import Predicate
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.table import Change
 
@@ -243,7 +243,7 @@ def test_a_predicate_keeps_files_whose_spec_lacks_its_field(catalog):
         table.append(rows(start, 1))
 
     def selected(where):
-        live_files = Selection("lake:n.t", parse_predicate(where), table=open_table(catalog)).live_files()
+        live_files = Selection("lake:n.t", Predicate(where), table=open_table(catalog)).live_files()
         return sorted(file.partition.get("id_part") or file.partition.get("day_part") or "all" for file in live_files)
 
     assert selected("id_part = 5") == selected("id = 5") == ["all", "d1"]
