@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from inspect import cleandoc
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -127,4 +126,6 @@ def write_sections(
 
 def _wrap(text: str, width: int) -> list[str]:
     """Return lines that end at spaces, so that options and values stay whole: click would also break them at hyphens."""
+    from textwrap import wrap  # which compiles patterns
+
     return wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)

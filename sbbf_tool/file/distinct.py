@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from sbbf_tool.file.chunk_hashes import StoredValues
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import Column
 
 if TYPE_CHECKING:
@@ -99,8 +99,7 @@ def deduplicate(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return ordered[is_new]
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Frozen):
     """The distinct values of one chunk."""
 
     values: int

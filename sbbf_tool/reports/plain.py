@@ -7,7 +7,6 @@ Strings are UTF-8: other bytes of file names are escaped. Fields with the metada
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +19,8 @@ from sbbf_tool.frozen import Frozen
 
 Report = TypeVar("Report")
 
-_BYTE = re.compile(r"\\udc([89a-f][0-9a-f])")
-_FILE = re.compile(r'(?<=[,:\[])"\\u0000"')
+_BYTE = r"\\udc([89a-f][0-9a-f])"
+_FILE = r'(?<=[,:\[])"\\u0000"'
 """Stands for the name of the file in the text of a report; NUL cannot be in a name."""
 
 
@@ -32,7 +31,7 @@ def escape_bytes(text: str) -> str:
 
 def restore_bytes(name: str) -> str:
     """Restore the bytes of a file name that `escape_bytes` has escaped, unless the name is that of a file."""
-    return name if "\\" not in name or os.path.lexists(name) else _BYTE.sub(lambda match: chr(0xDC00 + int(match[1], 16)), name)
+    return name if "\\" not in name or os.path.lexists(name) else re.sub(_BYTE, lambda match: chr(0xDC00 + int(match[1], 16)), name)
 
 
 def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: escape_bytes}) -> Any:
@@ -56,14 +55,18 @@ def from_plain(kind: type[Report], value: Any) -> Report:
 
 def to_text(report: object, file: str) -> str:
     """Convert a report on this file to JSON without the name of the file, which may be another one when the text is read."""
+    import json
+
     plain = to_plain(report, {str: lambda text: "\0" if text == file else escape_bytes(text)})
     return json.dumps(plain, separators=(",", ":"))
 
 
 def from_text(kind: type[Report], text: str, file: str) -> Report:
     """Build the report of a file. Raises ValueError."""
+    import json
+
     try:
-        return from_plain(kind, json.loads(_FILE.sub(lambda _: json.dumps(file), text)))
+        return from_plain(kind, json.loads(re.sub(_FILE, lambda _: json.dumps(file), text)))
     except RecursionError:
         raise ValueError("the text is nested too deeply") from None
 

@@ -20,7 +20,6 @@ owner of the Parquet file, to this user or to root; and if the file has those by
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
@@ -342,11 +341,15 @@ def read_journal(path: str, fd: int | None = None) -> Journal | None:
 
 
 def build_journal(journal: Journal) -> bytes:
+    import json
+
     return json.dumps({name: value.hex() if isinstance(value, bytes) else value for name, value in journal._asdict().items()}).encode()
 
 
 def parse_journal(data: bytes) -> Journal:
     """Parse a journal. Raises ValueError."""
+    import json
+
     try:
         entry = json.loads(data.decode("ascii"))
         journal = Journal(entry["length"], bytes.fromhex(entry["ends_with"]), entry["new_length"], bytes.fromhex(entry["new_ends_with"]))
