@@ -63,8 +63,8 @@ class NamedColumns:
                 reasons[reason if reason in reasons or len(reasons) < _MOST_REASONS else "other"] += 1
 
     def unknown(self, excluded: int = 0) -> Iterator[str]:
-        """Yield the error for each column that certainly no file has. The files that an index has excluded have the first one."""
-        for name in self._names[bool(excluded) :]:
+        """Yield the error for each column that certainly no file has. Files that an index has excluded may have them."""
+        for name in self._names if not excluded else ():
             if self._missing[name] and not self._types[name] and not self._uncounted:
                 yield self._missing[name].most_common(1)[0][0]
 

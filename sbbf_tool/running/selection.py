@@ -94,7 +94,7 @@ class Selection:
 
     @property
     def excluded(self) -> int:
-        """Number of files that the index has left out, all of which have its column."""
+        """Number of files that the index has left out."""
         return 0 if self.index is None else self.index.excluded
 
     def look_for(self, needs: Needs) -> None:

@@ -181,6 +181,10 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
     hits = bytearray(_ONE * segment.units)
     reuse, queries = Reuse(), []
     for group in segment.classes:
+        if not group.type:  # `MissingColumn.answer`
+            may_hit = any(value is None or str(value).lower() == "null" for value in values)
+            hits[group.first : group.first + group.units] = bytes([may_hit]) * group.units
+            continue
         try:
             question = reuse.question_of(group.column, values, is_strict=False)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -99,7 +99,7 @@ class UnitClass(Frozen):
     """Units of one segment with the same type and number of blocks, and where their blocks are."""
 
     type: dict[str, Any]
-    """Type of the column as plain values; see `describe_type`."""
+    """Type of the column as plain values; see `describe_type`. Empty for files without the column, in which it is null."""
     blocks: int
     units: int
     offset: int

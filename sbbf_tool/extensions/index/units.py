@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
-from sbbf_tool.errors import AuthenticationError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import AuthenticationError, NoColumnError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.index.segment import WHOLE_FILE, describe_type
 from sbbf_tool.file.filter_answers import doubt_of_chunk, doubt_of_filter
+from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.partitions import partition_values
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, find_column
@@ -93,7 +95,11 @@ class IndexUnits(ReadingVerb[FileUnits]):
         except AuthenticationError:
             raise
         except SbbfError as error:
-            return FileUnits(file.name, "", rows, reason=error.message, named_columns=named_columns)
+            is_missing, tables = isinstance(error, NoColumnError), (file.run.reuse or Reuse()).tables
+            missing = find_missing(file, file.run.path, self.column, strict=False, tables=tables) if is_missing else None
+            is_null = missing is not None and missing.is_certain and missing.partition_value is None
+            units = (FileUnit(WHOLE_FILE, rows, None, None, bytes(sizing.MIN_BYTES), 0.0),) if is_null else ()
+            return FileUnits(file.name, "{}", rows, units, None if units else error.message, named_columns=named_columns)
 
 
 def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
