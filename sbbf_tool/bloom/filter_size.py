@@ -25,8 +25,8 @@ class Sizing(Frozen):
         if self.ndv is not None and self.ndv > sizing.MOST_VALUES:
             raise UsageError(f"ndv must be at most {sizing.MOST_VALUES}, not {self.ndv}")
         if self.max_bytes < sizing.MIN_BYTES:
-            message = f"the largest size of a filter must be at least {sizing.MIN_BYTES} bytes, not {self.max_bytes}"
-            raise UsageError(message, hint="some readers fail on smaller filters")
+            hint = "some readers fail on smaller filters"
+            raise UsageError(f"max bytes must be at least {sizing.MIN_BYTES}, not {self.max_bytes}", hint=hint)
 
     @property
     def is_stated(self) -> bool:

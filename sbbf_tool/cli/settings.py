@@ -62,10 +62,10 @@ def spark_settings(ctx: click.Context) -> dict[str, str]:
 
 
 def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
-    """Return the variable or the key that states an option; None if the command line does, or nothing."""
+    """Return the name by which the command line states an option, or the variable, or the key; None if nothing does."""
     source = ctx.get_parameter_source(str(option.name))
-    if source is ParameterSource.ENVIRONMENT:
-        return str(option.envvar)
+    if source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
+        return name_of(option) if source is ParameterSource.COMMANDLINE else str(option.envvar)
     config = used_config(ctx)
     is_in_file = source is ParameterSource.DEFAULT_MAP and config is not None
     return f"{config.path}: {config.place}: {name_of(option).lstrip('-')}" if is_in_file and config is not None else None
@@ -76,7 +76,8 @@ def describe_sources(ctx: click.Context | None, message: str) -> str:
     leaf: click.Context | None = ctx.meta.get(LEAF) if ctx is not None else None
     options = settable_options(leaf.command) if leaf is not None else ()
     sources = [source_of(leaf, option) for option in options if leaf is not None and _is_about(message, option, leaf.params)]
-    known = ", ".join(source for source in sources if source is not None)
+    ranges = message.replace(" ", "-")  # of an option of the command line, only errors of its range name it
+    known = ", ".join(name for name in sources if name and (name[:2] != "--" or ranges.startswith(f"{name[2:]}-must-be-")))
     return f" (set: {known})" if known else ""
 
 
