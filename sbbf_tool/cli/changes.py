@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix
-from sbbf_tool.reports.rows import OK, REFUSED, Row
+from sbbf_tool.reports.rows import LINK, NOT_APPLICABLE, OK, OTHER_NAME, REFUSED, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.editing.edit import Edit
@@ -172,7 +173,7 @@ class Undo:
     """Why the command has no undo, for changes without one."""
     keys: str | None
     """Path of the file with the keys of encrypted files."""
-    _rest: int = 0
+    _rest: Counter[bool] = field(default_factory=Counter)
     _changed: list[str] = field(default_factory=list)
     _are_first: bool = True
     """Whether no changed file had a change by `sbbf` before."""
@@ -189,8 +190,8 @@ class Undo:
             self._are_first &= report.is_first_change and not hasattr(report, "steps")
             fix: Fix | None = getattr(report, "undo", None)
             self._fixes.add(None if fix is None else replace(fix, files=()))
-        else:
-            self._rest += 1
+        elif row.reason not in (LINK, OTHER_NAME):  # whether the file has a column of the command
+            self._rest[not (row.reason or "").startswith(NOT_APPLICABLE)] += 1
 
     def show(self, page: Page) -> None:
         """Print the line; print nothing if no file was changed."""
@@ -198,7 +199,7 @@ class Undo:
             return
         ours = Fix("remove_filters", (), keys=self.keys)
         fix = next(iter(self._fixes)) if len(self._fixes) == 1 else None
-        if fix is not None and not self._rest:
+        if fix is not None and not self._rest[True]:
             self._show_command(page, fix, self.paths, self.options)
         elif self._are_first and not self._rest and (self.paths or any(option.startswith("--files") for option in self.options)):
             self._show_command(page, ours, self.paths, ("--ours", *self.options))
@@ -207,9 +208,8 @@ class Undo:
             options = [*(["--ours"] if self._are_first else []), *(each for each in self.options if each in _ALLOW_TABLE_FILES)]
             self._show_command(page, ours if self._are_first or fix is None else fix, self._changed, options)
         elif None in self._fixes:
-            page.say(
-                f"{_LABEL}{'sbbf remove-filter --ours, on each changed file; --report saves them' if self._are_first else self.reason}"
-            )
+            each = "sbbf remove-filter --ours, on each changed file; --report saves them"
+            page.say(f"{_LABEL}{each if self._are_first else self.reason}")
         else:
             page.say(f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them")
 

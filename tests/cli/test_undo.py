@@ -73,6 +73,16 @@ def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
     assert contents(folder) == before
 
 
+def test_links_and_files_without_the_column_do_not_make_the_command_longer(folder, capfd):
+    Path("lake/link").symlink_to(folder)
+    shutil.copy("events.parquet", "lake")
+    before = contents(folder)
+    line = undo_of(["add-filter", "lake", "-c", "name", "--in-place"], capfd)
+    assert line == "sbbf remove-filter lake -c name --in-place"
+    assert run(shlex.split(line)[1:]) == 0
+    assert contents(folder) == before
+
+
 def test_files_that_had_filters_before_are_not_named(folder, capfd):
     """With the PATHs of the command, their filters would go too."""
     before = contents(folder)
