@@ -177,7 +177,7 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
     if weak:
         yield f"weaker than the target: filters of {page.join_names(sorted(weak))}; add-filter --rebuild weak rebuilds them"
     if any(column.verdict == "left out" for column in report.columns):
-        yield "--all includes the columns that are left out"
+        yield "--all judges the columns that are left out too"
 
 
 _USELESS = 0.5

@@ -12,7 +12,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
-from sbbf_tool.cli.findings import count_findings, count_locked, merge_fixes, reason_for_no_rule, show_findings, sum_up
+from sbbf_tool.cli.findings import count_findings, count_gaps, merge_fixes, reason_for_no_rule, show_findings, sum_up
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import policy_options
@@ -72,9 +72,7 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     return code
 
 
-_MOST_COLUMNS = 8
-_MOST_EXAMPLES = 2
-_MOST_FIXED, _MOST_FIXES = 8, 8
+_MOST_COLUMNS, _MOST_EXAMPLES, _MOST_FIXED, _MOST_FIXES = 8, 2, 8, 8
 _TOTALS = (
     Heading("severity", WORD),
     Heading("rule", WORD),
@@ -149,7 +147,7 @@ class _CheckView(View["CheckReport"]):
         self._rules: dict[tuple[str, str], _Total] = {}
         self._unchecked: dict[str, _Total] = {}
         """The files on which no rule ran, by the reason."""
-        self._locked = 0
+        self._gaps = Counter[str]()
 
     def prepare(self, report: CheckReport) -> CheckReport:
         return self._baseline.subtract(report)
@@ -162,8 +160,8 @@ class _CheckView(View["CheckReport"]):
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             reason = reason_for_no_rule(report.rules)
             self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
-        self._locked += bool(report.locked_columns)
         unreadable = report.unreadable if row.status == OK else ()
+        self._gaps.update(unread=bool(unreadable), locked=bool(report.locked_columns))
         return max(int(report.failed), render.say_unreadable([(row.path, None, place) for place in unreadable]))
 
     def show(self, page: Page, report: CheckReport) -> None:
@@ -206,7 +204,7 @@ class _CheckView(View["CheckReport"]):
             page.say(f"no command fixes them: {self._refusal}")
         page.say_all(f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values())
         unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
-        page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_locked(self._locked)}")
+        page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_gaps(self._gaps)}")
 
     def totals(self) -> dict[str, Any]:
         counts = {severity: self._severities[severity] for severity in SEVERITIES}

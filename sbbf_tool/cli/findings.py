@@ -13,8 +13,7 @@ from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
-_MOST_LINES = 4
-_MOST_FILES = 2
+_MOST_LINES, _MOST_FILES = 4, 2
 
 
 def show_findings(page: Page, findings: Iterable[Finding]) -> None:
@@ -36,9 +35,10 @@ def count_findings(severities: Counter[str]) -> str:
     return ", ".join(counts) or "no findings"
 
 
-def list_locked(columns: Sequence[str]) -> str:
-    """Return the end of a file's last line that names its locked columns; empty if there are none."""
-    return f"; {describe_locked(columns)}" if columns else ""
+def list_gaps(columns: Sequence[str], unreadable: Sequence[str] = ()) -> str:
+    """Return the end of a file's last line: how many column chunks could not be read, and the locked columns; empty without any."""
+    unread = f"; {format_count(len(unreadable), 'column chunk')} not read" if unreadable else ""
+    return unread + (f"; {describe_locked(columns)}" if columns else "")
 
 
 def describe_locked(columns: Sequence[str]) -> str:
@@ -46,9 +46,10 @@ def describe_locked(columns: Sequence[str]) -> str:
     return f"locked columns not checked: {some_of(columns)}"
 
 
-def count_locked(files: int) -> str:
-    """Return the end of the last line for several files that counts those with locked columns; empty if there are none."""
-    return f"; locked columns not checked in {format_count(files, 'file')}" if files else ""
+def count_gaps(files: Counter[str]) -> str:
+    """Return the end of the last line for several files that counts those with `unread` chunks or `locked` columns; empty without any."""
+    words = {"unread": "column chunks not read", "locked": "locked columns not checked"}
+    return "".join(f"; {text} in {format_count(files[name], 'file')}" for name, text in words.items() if files[name])
 
 
 def reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:
@@ -64,7 +65,7 @@ def sum_up(report: CheckReport) -> str:
         return f"no rule ran: {reason_for_no_rule(report.rules)}"
     count = count_findings(Counter(finding.severity for finding in report.findings))
     outcomes = [f"{counts[word]} {word}" for word in ("passed", "known", "noted", "failed", "not run") if word != "known" or counts[word]]
-    return f"{count}; rules: {', '.join(outcomes)}{list_locked(report.locked_columns)}"
+    return f"{count}; rules: {', '.join(outcomes)}{list_gaps(report.locked_columns, report.unreadable)}"
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:

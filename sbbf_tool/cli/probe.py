@@ -21,7 +21,7 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
-from sbbf_tool.reports.probe import NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
+from sbbf_tool.reports.probe import CANNOT_SAY, NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
 from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHED, VANISHED, Row
 
 if TYPE_CHECKING:
@@ -234,7 +234,8 @@ def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
     Columns without a filter in any row group are counted at the end of the output.
     """
     for value, row_groups, answer, reason, count, _, *column in _rows_of(report):
-        ending = f" ({format_count(count, 'row')})" if count is not None else f" ({answer}: {reason})" if confirms else ""
+        why = f" ({answer}: {reason})" if confirms or answer == CANNOT_SAY else ""
+        ending = f" ({format_count(count, 'row')})" if count is not None else why
         yield f"{_name(report, *column or (None,))}{render.value(value)}: {format_row_groups(row_groups)}{ending}"
     groups: dict[tuple[str, ...], list[str]] = {}
     for each in (each for each in report.inconclusive if not _has_no_filter(report, each)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option, strict_option
-from sbbf_tool.cli.findings import count_locked, list_locked, show_findings
+from sbbf_tool.cli.findings import count_gaps, list_gaps, show_findings
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import WEAK_FILTERS
 from sbbf_tool.cli.page import Page, say_not_cross_checked
@@ -63,12 +64,12 @@ class _RepairView(View["RepairReport"]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._locked = 0
+        self._gaps = Counter[str]()
         self._is_dry_run = False
 
     def add(self, report: RepairReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.steps), dropped=_count_dropped(report), findings_remaining=len(report.remaining))
-        self._locked += bool(report.locked_columns)
+        self._gaps.update(unread=bool(report.unreadable), locked=bool(report.locked_columns))
         self._is_dry_run = report.dry_run
         for message in report.unreadable:
             render.warn(f"{row.path}: {message}")
@@ -86,9 +87,9 @@ class _RepairView(View["RepairReport"]):
             growth = report.new_bytes - report.old_bytes
             size = "" if report.dry_run else f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
             changes.append(_describe(len(report.steps), _count_dropped(report), would_be) + size)
-        outcome = "; ".join(changes) or ("nothing repaired" if report.remaining else "nothing to repair")
+        outcome = "; ".join(changes) or ("nothing repaired" if report.remaining or report.unreadable else "nothing to repair")
         rebuild = f"; without --rebuild none, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
-        page.say(f"{report.output}: {outcome}{rebuild}{list_locked(report.locked_columns)}")
+        page.say(f"{report.output}: {outcome}{rebuild}{list_gaps(report.locked_columns, report.unreadable)}")
         say_not_cross_checked(page, report.not_cross_checked)
 
     def show_line(self, page: Page, report: RepairReport) -> None:
@@ -98,7 +99,7 @@ class _RepairView(View["RepairReport"]):
     def show_end(self, page: Page, files: str) -> None:
         filters, dropped, findings = (self.total[name] for name in self.sums)
         done = _describe(filters, dropped, "would be " if self._is_dry_run else "")
-        page.say(f"{files}; {done}, {format_count(findings, 'finding')} remaining{count_locked(self._locked)}")
+        page.say(f"{files}; {done}, {format_count(findings, 'finding')} remaining{count_gaps(self._gaps)}")
 
 
 def _count_dropped(report: RepairReport) -> int:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _MOST_IN_MEMORY = 1000
 _NOTHING_TO_DO = "nothing to do"
 _UNCOMMITTED = "vanished"
-"""Words for files that were not opened, by the key of the summary document."""
 _IN_SUMMARY = {OK: "done", SKIPPED: "skipped", NOT_APPLICABLE: "not_applicable", REFUSED: "refused", FAILED: "failed", LINK: "links"}
 
 
@@ -158,7 +157,7 @@ class _Loop:
             self._say(None if self._is_single else row.path, warning, "warning")
         if view.commits is not None and row.status == SKIPPED and report is None and not _has_nothing_to_do(row):
             self._say(row.path, f"skipped: {reason}", "note")
-        if reason in NOT_QUERIED:
+        if reason in NOT_QUERIED or (reason == LINK and view.lists_answers):
             self._say(row.path, reason, "warning")
         if row.status == REFUSED:
             self._say(row.path, reason)

@@ -9,7 +9,7 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
-from sbbf_tool.cli.findings import list_locked, show_findings
+from sbbf_tool.cli.findings import list_gaps, show_findings
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
@@ -67,19 +67,17 @@ class _VerifyView(View["VerifyReport"]):
 
     def add(self, report: VerifyReport, row: Row[object]) -> int:
         self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
-        if code := render.say_unreadable([(row.path, None, place) for place in report.unreadable]):
-            return code
-        if not report.is_sound:
-            return 1
-        if report.locked_columns:
+        code = render.say_unreadable([(row.path, None, place) for place in report.unreadable]) or int(not report.is_sound)
+        if report.locked_columns and not code:
             complain(f"sbbf: {row.path}: the filters of locked columns were not verified: {', '.join(report.locked_columns)}; give --keys")
-        return UnreadableError.exit_code if report.locked_columns else 0
+            return UnreadableError.exit_code
+        return code
 
     def show(self, page: Page, report: VerifyReport) -> None:
         page.table(_COLUMNS, report.filters, matters=lambda each: not each.is_verified)
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
-        page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}{list_locked(report.locked_columns)}")
+        page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}{list_gaps(report.locked_columns)}")
 
     def show_line(self, page: Page, report: VerifyReport) -> None:
         show_findings(page, report.findings)

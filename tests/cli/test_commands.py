@@ -186,6 +186,21 @@ def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
     assert run(["repair", "b.parquet", "--dry-run"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["check", "a.parquet", "--select", "correctness"], "; 1 column chunk not read\n"),
+        (["check", ".", "--select", "correctness"], "no findings; column chunks not read in 1 file\n"),
+        (["repair", "a.parquet", "--in-place"], "a.parquet: nothing repaired; 1 column chunk not read\n"),
+        (["repair", ".", "--in-place"], " 0 findings remaining; column chunks not read in 1 file\n"),
+    ],
+)
+def test_what_could_not_be_read_is_in_the_last_line(arguments, text, folder, capfd):
+    (folder / "a.parquet").write_bytes(SOUND.read_bytes().replace(SOUND.read_bytes()[4:68], b"\xff" * 64, 1))
+    assert run(arguments) == 3
+    assert capfd.readouterr().out.endswith(text)
+
+
 def test_an_error_that_is_left_ends_with_1(folder, capfd):
     DEFECTS["partial-block"].make(folder / "a.parquet")
     assert run(["repair", "a.parquet", "--rebuild", "none", "--in-place"]) == 1

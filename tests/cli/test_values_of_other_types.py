@@ -72,3 +72,5 @@ def test_one_bad_key_is_reported_with_its_line_and_no_half_answer_looks_whole(tm
         assert target != lake or "; 1 value without an answer: no file can hold it" in out
         assert "line 3: '4000000000' is not a value of INT32" in err
     assert run(["probe", str(lake), "-c", "c", "--value", "4000000000"]) == 2
+    assert run(["probe", str(lake), "-c", "c", "--value", "abc"]) == 2
+    assert capfd.readouterr().out.count("abc: row group 0 (cannot say: 'abc' is not a value of INT32; readers may convert it)\n") == 2

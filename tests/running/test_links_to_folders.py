@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool.cli import run
+from sbbf_tool.reports.rows import LINK
 from support.tables import each
 from support.three_files import VALUE, WITH, WITHOUT
 
@@ -25,6 +26,9 @@ def lake(tmp_path: Path) -> Path:
 def test_a_value_behind_a_link_is_not_absent(lake: Path, command: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert run([command, str(lake), "id", str(VALUE)]) == 0
     assert "1 link" in capfd.readouterr().out
+    if command == "probe":
+        assert run([command, str(lake), "id", str(VALUE), "--format", "names"]) == 0
+        assert capfd.readouterr() == ("", f"sbbf: warning: {lake}/day=2: {LINK}\n")
     (lake / "day=2").unlink()
     assert run([command, str(lake), "id", str(VALUE)]) == 1
     assert run([command, f"{lake.parent}/elsewhere", "id", str(VALUE)]) == 0
