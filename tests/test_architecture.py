@@ -36,7 +36,7 @@ ORDER = (
 BUDGETS = {
     "words": 1_063,
     "bloom": 1_160,
-    "parquet": 4_140,
+    "parquet": 4_144,
     "encryption": 820,
     "storage": 5_212,
     "reports": 880,
@@ -56,7 +56,7 @@ BUDGETS = {
     "report": 1_957,
     "conformance": 1_790,
     "engine_runs": 1_404,
-    "index": 1_400,
+    "index": 1_402,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}

@@ -309,7 +309,8 @@ class ParquetFile:
         return self._cipher.encrypt_filter((row_group, column), header, bitset)
 
     def pages(self, row_group: int, column: Column) -> ChunkPages:
-        """Return access to a chunk's pages, decrypted. Raises UnreadableError if the pages of an encrypted chunk cannot be located."""
+        """Return access to a chunk's pages, decrypted. Raises UnreadableError if they cannot be located, or if chunks share them."""
+        self.footer.ensure_own_pages()
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
         if self._cipher is None or not self.has_key(row_group, column):
@@ -318,8 +319,8 @@ class ParquetFile:
         from sbbf_tool.encryption.decrypted_pages import DecryptedPages
 
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
-            decrypted_pages = DecryptedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta)
-            return with_checked_sizes(decrypted_pages.as_pages(), self.limit.ensure)
+            decrypted = DecryptedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta).as_pages()
+            return with_checked_sizes(decrypted, self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
         return self.footer.index is None and self.footer.chunk_meta(row_group, column.index).is_encrypted

@@ -143,6 +143,15 @@ class Footer(FooterStructs):
             counts = f"{'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows"
             raise UnreadableError(f"the footer states {counts}")
 
+    def ensure_own_pages(self) -> None:
+        """Ensure that chunks do not share pages, which a small file could state a million times. Raises UnreadableError."""
+        if self._bytes_of_chunks > 4 * self.start:  # some writers state too many bytes
+            raise UnreadableError(f"column chunks of {self._bytes_of_chunks:,} bytes share the {self.start:,} bytes before the footer")
+
+    @cached_property
+    def _bytes_of_chunks(self) -> int:
+        return sum(min(max(0, size), self.start) for sizes in self.numbers("total_compressed_size") for size in sizes)
+
     def elsewhere(self, row_group: int, column: int) -> str | None:
         """Return the path of the other file that holds a chunk, as in a `_metadata` file; None if this file holds it."""
         path = self.chunk_meta(row_group, column).external

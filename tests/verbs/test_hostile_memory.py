@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import add_filters
+from sbbf_tool import UnreadableError, add_filters, probe, verify
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
@@ -141,3 +141,18 @@ def test_claimed_sizes_are_not_allocated(sound, tmp_path):
     assert done.returncode == 0, f"{list(HOSTILE)[len(sizes)]}: {done.stderr}"
     assert len(sizes) == len(HOSTILE)
     assert int(last) < ALLOWED // 4
+
+
+def test_pages_that_many_chunks_share_are_not_read(sound):
+    """A footer of a few megabytes could state a large chunk a million times."""
+
+    def repeat(metadata: FileMetaData) -> None:
+        metadata.row_groups *= 100
+        metadata.num_rows *= 100
+
+    edit_footer(sound, repeat)
+    for column in ("id", "name"):
+        with pytest.raises(UnreadableError, match=r"column chunks of [\d,]+ bytes share the [\d,]+ bytes before the footer"):
+            add_filters(sound, [column], in_place=True, rebuild="all")
+    assert len(verify(sound).unreadable) == 100
+    assert not probe(sound, "id", 7, confirm=True).is_absent
