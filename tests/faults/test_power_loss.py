@@ -25,7 +25,7 @@ from sbbf_tool.errors import SbbfError
 from sbbf_tool.file import interrupted
 from sbbf_tool.storage.local import TEMPORARY_SUFFIX
 from support.journals import entry_of, place
-from support.samples import write_events
+from support.samples import listing, write_events
 from support.tables import each
 
 FEW, MANY = 64, 1000
@@ -186,18 +186,14 @@ def small_files(folder: Path, count: int) -> list[str]:
     return ["add-filter", str(folder), "-c", "id", "-c", "name", "--in-place", "--jobs", "1"]
 
 
-def read_all(folder: Path) -> State:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize(("count", "most"), [(3, 8), pytest.param(70, 4, marks=pytest.mark.nightly(5))])
 def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, most):
     folder, again = tmp_path / "it", tmp_path / "replay"
     arguments = small_files(folder, count)
-    old = read_all(folder)
+    old = listing(folder)
     with recorded(folder) as recorder:
         assert quietly(arguments) == 0
-    new, trace = read_all(folder), recorder.trace()
+    new, trace = listing(folder), recorder.trace()
     assert trace.state(len(trace.operations), {}) == new
     assert all(old[name] != new[name] for name in old)
     runs_again = iter(range(3))
@@ -210,7 +206,7 @@ def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, m
             return f"there are other files: {sorted(state)}"
         if any(map(is_temporary, state)) and next(runs_again, None) is not None:
             lay_out(state, again)
-            if quietly([*arguments[:1], str(again), *arguments[2:]]) != 0 or read_all(again) != new:
+            if quietly([*arguments[:1], str(again), *arguments[2:]]) != 0 or listing(again) != new:
                 return "the next run does not finish the work"
         return None
 

@@ -17,6 +17,7 @@ from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.local import TEMPORARY_SUFFIX
+from support.samples import listing
 
 PATH = TABLE_PATHS[ADD_INDEX]
 OLD, NEW = 4, 5
@@ -24,11 +25,7 @@ HINT = "snapshot/LATEST"
 FULL = ("open", "write", "fsync", "rename", "link")
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-ORIGINAL = contents(ORDERS)
+ORIGINAL = listing(ORDERS)
 DATA_FILES = {Path(name).name for name in ORIGINAL if name.endswith(".parquet")}
 
 
@@ -41,7 +38,7 @@ def lay_out(folder: Path) -> Path:
 
 def snapshot_of(table: Path) -> int:
     """The latest snapshot, once it was seen that the table is whole: every old file as it was, every data file there, no value lost."""
-    actual = contents(table)
+    actual = listing(table)
     assert {name: actual[name] for name in ORIGINAL if name != HINT} == {name: ORIGINAL[name] for name in ORIGINAL if name != HINT}
     assert actual[HINT] in (b"4", b"5")
     report = inspect_paimon(table)
@@ -58,7 +55,7 @@ def snapshot_of(table: Path) -> int:
 def assert_done_by_the_next_command(folder: Path) -> None:
     assert PATH.act(folder) == 0
     assert snapshot_of(folder / TABLE) == NEW
-    touched = {name for name in contents(folder / TABLE) if name.endswith(TEMPORARY_SUFFIX)}
+    touched = {name for name in listing(folder / TABLE) if name.endswith(TEMPORARY_SUFFIX)}
     assert not touched
 
 
@@ -81,7 +78,7 @@ def test_a_disk_that_is_full_at_any_call(tmp_path: Path, lasting: bool) -> None:
         assert code in (0, WriteError.exit_code), calls[at]
         assert snapshot_of(folder / TABLE) == (NEW if code == 0 else OLD), (calls[at], at)
         if code:
-            assert contents(folder / TABLE) == ORIGINAL, (calls[at], at)
+            assert listing(folder / TABLE) == ORIGINAL, (calls[at], at)
     assert codes == {0, WriteError.exit_code}
 
 
@@ -95,7 +92,7 @@ def test_any_call_that_fails(tmp_path: Path, number: int) -> None:
             code = PATH.act(folder)
         assert code in (0, RefusedError.exit_code, WriteError.exit_code), call
         assert snapshot_of(folder / TABLE) == (NEW if code == 0 else OLD), (call, at)
-        leftovers = {name for name in contents(folder / TABLE) if name not in ORIGINAL}
+        leftovers = {name for name in listing(folder / TABLE) if name not in ORIGINAL}
         assert code == 0 or not leftovers or call == "unlink", (call, at, leftovers)
         if code:
             assert_done_by_the_next_command(folder)
@@ -130,6 +127,6 @@ def test_concurrent_commits_are_serialized(tmp_path: Path) -> None:
         assert PATH.act(folder) == 0
     assert snapshots[:1] == [NEW], "another commit came first"
     assert snapshot_of(folder / TABLE) == NEW
-    new_files = {name for name in contents(folder / TABLE) if name not in ORIGINAL}
-    undisturbed = {name for name in contents(tmp_path / "undisturbed" / TABLE) if name not in ORIGINAL}
+    new_files = {name for name in listing(folder / TABLE) if name not in ORIGINAL}
+    undisturbed = {name for name in listing(tmp_path / "undisturbed" / TABLE) if name not in ORIGINAL}
     assert len(new_files) == len(undisturbed)
