@@ -3,13 +3,13 @@
  * The interface is that of interface.py; compiled_kernel.py adds what is simpler in Python. No buffer is trusted: for any lengths, counts
  * and offsets, a call returns a result or raises ValueError (BufferError for a bitset that cannot be written).
  *
- * It uses CPython's limited API of 3.11, so that one binary serves every later version; free-threaded versions have none.
+ * It uses CPython's limited API of 3.11, so that one binary serves every later version; free-threaded versions have none. No format has
+ * a `#`: one that headers of 3.13 or newer have compiled fails in 3.11 and 3.12.
  */
 #include <pyconfig.h>
 #ifndef Py_GIL_DISABLED
 #define Py_LIMITED_API 0x030b0000
 #endif
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "_variants.h"
@@ -177,8 +177,8 @@ static PyObject *pair_of(Py_ssize_t count, const struct value extremes[2])
 {
     if (!count)
         return Py_NewRef(Py_None);
-    return Py_BuildValue("y#y#", (const char *)extremes[0].bytes, (Py_ssize_t)extremes[0].length, (const char *)extremes[1].bytes,
-                         (Py_ssize_t)extremes[1].length);
+    return Py_BuildValue("NN", PyBytes_FromStringAndSize((const char *)extremes[0].bytes, (Py_ssize_t)extremes[0].length),
+                         PyBytes_FromStringAndSize((const char *)extremes[1].bytes, (Py_ssize_t)extremes[1].length));
 }
 
 static PyObject *integer_pair(uint64_t extremes[2], size_t width)
@@ -186,7 +186,8 @@ static PyObject *integer_pair(uint64_t extremes[2], size_t width)
     uint8_t smallest[8], largest[8];
     for (size_t i = 0; i < 8; i++)
         smallest[i] = (uint8_t)(extremes[0] >> 8 * i), largest[i] = (uint8_t)(extremes[1] >> 8 * i);
-    return Py_BuildValue("y#y#", (const char *)smallest, (Py_ssize_t)width, (const char *)largest, (Py_ssize_t)width);
+    return Py_BuildValue("NN", PyBytes_FromStringAndSize((const char *)smallest, (Py_ssize_t)width),
+                         PyBytes_FromStringAndSize((const char *)largest, (Py_ssize_t)width));
 }
 
 static PyObject *py_extremes_fixed(PyObject *self, PyObject *args)

@@ -6,7 +6,6 @@
 #ifndef Py_GIL_DISABLED
 #define Py_LIMITED_API 0x030b0000 /* free-threaded versions of Python have none */
 #endif
-#define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <stdint.h>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sysconfig
 from pathlib import Path
@@ -25,3 +26,9 @@ def test_the_limited_api_is_for_python_with_the_gil(has_gil: bool, monkeypatch: 
     assert [extension.name for extension in settings["ext_modules"]] == ["sbbf_tool.bloom._kernel", "sbbf_tool.parquet._compact"]
     assert {bool(extension.py_limited_api) for extension in settings["ext_modules"]} == {has_gil}
     assert settings.get("options") == ({"bdist_wheel": {"py_limited_api": "cp311"}} if has_gil else None)
+
+
+def test_no_format_of_the_limited_api_has_a_length() -> None:
+    """Headers of Python 3.13 compile `y#` to a call that fails in 3.11 and 3.12, so a wheel built with 3.13 does not work there."""
+    sources = [path.read_text() for path in (REPOSITORY / "sbbf_tool").rglob("*.[ch]")]
+    assert sources and not any(re.search(r'(?:BuildValue|Arg_Parse\w*)\([^;]*?"[^";]*#', text) for text in sources)
