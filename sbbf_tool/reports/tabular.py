@@ -133,7 +133,8 @@ class Tabular(Frozen, ABC):
 
 def _cell(value: object) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f'<td style="text-align: right">{f"{value:,}" if isinstance(value, int) else format_number(value)}</td>'
+        text = f"{value:,}" if isinstance(value, int) else format_number(value) if abs(value) >= 0.001 else f"{value:.3g}"
+        return f'<td style="text-align: right">{text}</td>'
     if isinstance(value, list):
         value = ", ".join(map(str, value))
     return f'<td style="text-align: left">{"" if value is None else _text(str(value))}</td>'

@@ -207,6 +207,11 @@ def hostile_reports() -> Iterator[InspectReport]:
     yield replace(report, filters=tuple(replace(row, column=HOSTILE, warnings=(HOSTILE,)) for row in report.filters))
 
 
+def test_small_numbers_in_html_have_digits() -> None:
+    report = sbbf_tool.inspect(FILTERS)
+    assert ">1.23e-06<" in replace(report, filters=(replace(report.filters[0], estimated_fpp=1.2345e-6),))._repr_html_()
+
+
 def test_names_in_html_are_escaped() -> None:
     for report in hostile_reports():
         page = report._repr_html_()
