@@ -43,7 +43,7 @@ class Query:
 
 class _QueryParser(Parser):
     name = "query"
-    hint = "write column = value, column IN (value, ...) or column IS NULL, joined by AND; a name with spaces in double quotes"
+    hint = "write column = 'text or UUID', column IN (1, 2) or column IS NULL, joined by AND; a name with spaces in double quotes"
     token = re.compile(
         r"""\s*(?:(?P<text>'(?:[^']|'')*')|(?P<quoted>"(?:[^"]|"")*")|(?P<name>(?:`(?:[^`]|``)*`|[^\W\d][\w$]*)(?:\.(?:`(?:[^`]|``)*`|[\w$]+))*)"""
         r"""|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))|(?P<sign>[=(),;]))"""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries.")
 @click.option("--confirm", is_flag=True, help="Read the column where values may be. Answers are certain, but for false negatives.")
 @click.option(
-    "--rows", is_flag=True, help="List the rows that have a value. Each is a file, a row group, a row number, a value and a column."
+    "--rows", is_flag=True, help="List the rows that have a value: file, row group, row number in the file (from 0), value and column."
 )
 @click.option("--all-versions", is_flag=True, help="Of a table: search the files of all retained versions, with the rows that are deleted.")
 @click.option("--quick", is_flag=True, help="Of an index: list no files. New and changed ones are missed.")

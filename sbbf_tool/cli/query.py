@@ -34,6 +34,7 @@ Report = TypeVar("Report")
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
 _CONDITION = re.compile(r"[=<>]|\s(in|is|not|between|like)\b", re.IGNORECASE)
+_NO_TEXT = re.compile(r"'.*|[+-]?[\d.]+(e[+-]?\d+)?|true|false|null", re.IGNORECASE | re.DOTALL)
 
 
 class NegativeValues(Command):
@@ -102,7 +103,9 @@ def read_query(
         column = unmark(marked_column)
         _ensure_column(column)
         if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
-            raise click.UsageError(f'write the condition in quotes: "{column} {" ".join(map(unmark, rest))}"')
+            sign, first, *others = map(unmark, rest)
+            first = first if sign != "=" or _NO_TEXT.fullmatch(first) else f"'{first}'"
+            raise click.UsageError(f'write the condition in quotes: "{" ".join((column, sign, first, *others))}"')
         files, values = files.of((unmark(path),)), (*rest, *values)
     if [files.files_from, values_file, *values].count("-") > 1:
         raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")

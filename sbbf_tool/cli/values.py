@@ -55,7 +55,7 @@ def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null
         values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
     if not values:
         source = "standard input" if values_file in (None, "-") else f"values file {values_file}"
-        raise click.UsageError(f"{source}: there are no values" if arguments or values_file is not None else "no value to query")
+        raise click.UsageError(f"{source}: there are no values" if arguments or values_file is not None else "no value: give COLUMN VALUE")
     return values
 
 

@@ -49,7 +49,7 @@ def command(
 
     \b
     $ sbbf index lake -c user_id -o lake.sbbfx
-    $ sbbf index lake -c user_id -o small.sbbfx --false-files 1
+    $ sbbf index lake.sbbfx
 
     `sbbf probe lake.sbbfx user_id 42` then answers as for the lake. The index has the filters of all files, ordered by block instead of by
     file: one read tells which files may hold a value, and only these are opened. Filters are taken as they lie in the files. Files that

@@ -153,7 +153,7 @@ def test_the_partition_answers_where_no_filter_does(tmp_path, sbbf):
     [
         (["custmer", "x"], "column custmer: there is no column 'custmer'; did you mean customer?"),
         (["id", "one"], "column id: 'one' is not a value of type BIGINT"),
-        (["id"], "no value to query"),
+        (["id"], "no value: give COLUMN VALUE"),
         (["customer[k]", "x"], "not a map"),
     ],
 )
