@@ -95,7 +95,7 @@ class Check(ReadingVerb[CheckReport]):
 
 
 def check(path: Readable, policy: Policy | None = None, **options: Unpack[ReadOptions]) -> CheckReport:
-    """Run the rules on one file; see `Check`, and `ReadingVerb` for the options."""
+    """Run the rules on one file; see `Check`, `Limits` for what files must have, and `ReadingVerb` for the options."""
     return Check(policy or Policy())(path, **options)
 
 
