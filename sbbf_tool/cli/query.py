@@ -174,9 +174,9 @@ class AnswerView(View[Report]):
             complain(f"sbbf: {more:,} more values are in no file's type")
 
     def say_what_lacks(self) -> str:
-        """Return the end of the last line: how many values no file can hold, and how many of the files lack the column."""
+        """Return the end of the last line: how many values are not of the column's type, and how many of the files lack the column."""
         unfit, files = len(self._unfit or ()), self.counts["without_column"]
-        text = f"; {format_count(unfit, 'value')} without an answer: no file can hold {'it' if unfit == 1 else 'them'}" if unfit else ""
+        text = f"; {format_count(unfit, 'value')} without an answer: not of the column's type" if unfit else ""
         return text + (f" ({files:,} of the files {'lacks' if files == 1 else 'lack'} the column)" if files else "")
 
 
