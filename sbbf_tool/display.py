@@ -16,9 +16,9 @@ from typing import Any
 
 HIDDEN = "..."
 
-_URL = re.compile(r"(\s*([A-Za-z][A-Za-z0-9+.-]+):/+)(.*)", re.DOTALL)
+_URL = r"(?s)(\s*([A-Za-z][A-Za-z0-9+.-]+):/+)(.*)"
 _URL_IN_TEXT = r"(?:ducklake:(?:[a-z]+:)?)?[A-Za-z][A-Za-z0-9+.-]{1,31}:/+[^\s'\"<>`]+"
-_PASSWORD = re.compile(r"(?!\[|arn:)[^/@?#]*:(?!\d*(?:[/?#]|$))", re.DOTALL)
+_PASSWORD = r"(?s)(?!\[|arn:)[^/@?#]*:(?!\d*(?:[/?#]|$))"
 """A colon in the authority with no port after it. The text from there to the last `@` is a password, which may contain a slash."""
 
 _PASSWORD_WORD = r"(?i)(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)"
@@ -31,13 +31,13 @@ _KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "
 """Schemes of stores whose keys and globs treat `?` as an ordinary character."""
 _CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which the text before the `@` is the name of a container and no user."""
-_QUERY_OF_KEY = re.compile(r"(?:^|/)[^/?]*+(?=\?[^/]*(?:=|%3d))|\.(?:parquet|index)(?=\?)", re.DOTALL | re.IGNORECASE)
-_QUERY = re.compile(r"(?=[?#])")
+_QUERY_OF_KEY = r"(?si)(?:^|/)[^/?]*+(?=\?[^/]*(?:=|%3d))|\.(?:parquet|index)(?=\?)"
+_QUERY = r"(?=[?#])"
 
 # GitHub's runner executes `::command::` at the start of a line and `##[command]` anywhere in one (actions/runner, ActionCommand.cs), and
 # ignores zero-width characters between these; Azure executes `##vso[...]`, TeamCity `##teamcity[...]`.
-_COMMAND_AT_START = re.compile(r"([^!-~]*):(?=[^!-~]*:)")
-_COMMAND = re.compile(r"#(?=[^ -~]*#\S{0,32}\[)")
+_COMMAND_AT_START = r"([^!-~]*):(?=[^!-~]*:)"
+_COMMAND = r"#(?=[^ -~]*#\S{0,32}\[)"
 
 
 def redact(name: str | os.PathLike[str]) -> str:
@@ -45,7 +45,7 @@ def redact(name: str | os.PathLike[str]) -> str:
     text = os.fsdecode(name)
     if text.startswith("ducklake:"):
         return _redact_catalog(text)
-    match = _URL.fullmatch(text)
+    match = re.fullmatch(_URL, text) if ":/" in text else None
     if match is None:
         return text
     start, scheme, rest = match[1], match[2].lower(), match[3]
@@ -54,7 +54,7 @@ def redact(name: str | os.PathLike[str]) -> str:
         user, at, _ = rest.partition("/")[0].rpartition("@")
         return f"{start}{HIDDEN}@{rest[len(user) + 1 :]}" if at and start.endswith("://") and not start.endswith(":///") else text
     is_store = scheme in _KEYS_ARE_LITERAL
-    if _PASSWORD.match(rest):
+    if re.match(_PASSWORD, rest):
         rest = f"{HIDDEN}@{rest.rpartition('@')[2]}" if "@" in rest else HIDDEN
     elif scheme not in _CONTAINERS:
         host = re.match(r"[^/?#]*", rest)
@@ -65,7 +65,7 @@ def redact(name: str | os.PathLike[str]) -> str:
         # The parameters of a Spark Connect server may hold a token.
         rest, sign, _ = rest.partition(";")
         return f"{start}{rest}{sign and f';{HIDDEN}'}"
-    query = (_QUERY_OF_KEY if is_store else _QUERY).search(rest)
+    query = re.search(_QUERY_OF_KEY if is_store else _QUERY, rest)
     return f"{start}{rest}" if query is None else f"{start}{rest[: query.end()]}?{HIDDEN}"
 
 
@@ -100,14 +100,14 @@ def escape(text: str) -> str:
     if not text.isprintable():
         text = _replace_unprintable(text, _code)
     if "#" in text:
-        text = _COMMAND.sub(r"\\x23", text)
-    match = _COMMAND_AT_START.match(text)
+        text = re.sub(_COMMAND, r"\\x23", text)
+    match = re.match(_COMMAND_AT_START, text)
     return text if match is None else f"{match[1]}\\x3a{text[match.end() :]}"
 
 
 def has_command(text: str) -> bool:
     """Return whether a CI runner would take a line of the text for a command."""
-    return any(_COMMAND.search(line) or _COMMAND_AT_START.match(line) for line in text.splitlines())
+    return any(re.search(_COMMAND, line) or re.match(_COMMAND_AT_START, line) for line in text.splitlines())
 
 
 def quote_word(text: str) -> str:
@@ -132,7 +132,7 @@ def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = Fals
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
     if not text.isprintable():
         text = _replace_unprintable(text, lambda character: character if character == "\n" else json.dumps(character)[1:-1])
-    return _COMMAND.sub(r"\\u0023", text) if "#" in text else text
+    return re.sub(_COMMAND, r"\\u0023", text) if "#" in text else text
 
 
 def _replace_unprintable(text: str, code: Callable[[str], str]) -> str:

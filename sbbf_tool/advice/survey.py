@@ -17,7 +17,7 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.distinct import Distinct, containment
-from sbbf_tool.file.filter_answers import doubt_of_filter
+from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
 from sbbf_tool.file.reuse import Reuse

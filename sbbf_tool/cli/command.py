@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BRIEF = "sbbf.brief"
 """In the `meta` of a context, whether its help is to fit one screen, as with -h: the first sentence of what is not shared."""
-_SENTENCE = re.compile(r"(?<=\.) +(?=[A-Z-])")
+_SENTENCE = r"(?<=\.) +(?=[A-Z-])"
 _MOST_CELLS = 24
 """Cells of a line for an option; the explanation of a longer one begins on the next line."""
 
@@ -48,7 +48,7 @@ class Command(click.Command):
                 explanations[section] = EXPLANATIONS.get(name) or explanations.get(section, "")
                 sections[section].append(record)
         if ctx.meta.get(BRIEF):
-            own = [(term, _SENTENCE.split(text)[0]) for section in sections if section not in SHARED for term, text in sections[section]]
+            own = [(term, re.split(_SENTENCE, text)[0]) for name in sections if name not in SHARED for term, text in sections[name]]
             sections = {"Options": [*own, sections[SETTINGS][-1]]}
         write_sections(formatter, sections, explanations)
 

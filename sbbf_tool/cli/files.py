@@ -208,7 +208,7 @@ class Files:
 
         Raises the errors of `find_table`, and click.UsageError for a table among several PATHs.
         """
-        from sbbf_tool.running.table import find_table, is_table
+        from sbbf_tool.running.selection import find_table, is_table
 
         if self.catalog_table is not None and not self.as_files:
             paths = self._paths_of_catalog_table

@@ -33,8 +33,8 @@ MAYBE, ABSENT = 0, 1
 Report = TypeVar("Report")
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
-_CONDITION = re.compile(r"[=<>]|\s(in|is|not|between|like)\b", re.IGNORECASE)
-_NO_TEXT = re.compile(r"'.*|[+-]?[\d.]+(e[+-]?\d+)?|true|false|null", re.IGNORECASE | re.DOTALL)
+_CONDITION = r"(?i)[=<>]|\s(in|is|not|between|like)\b"
+_NO_TEXT = r"(?si)'.*|[+-]?[\d.]+(e[+-]?\d+)?|true|false|null"
 
 
 class NegativeValues(Command):
@@ -88,7 +88,7 @@ def read_query(
     if column is not None:
         files = files.of((*paths, text) if files.arguments else ())
     # After the name of a column, the last argument is a value, also if it has the form of a condition.
-    elif not has_values and _CONDITION.search(text) and (paths or files.is_listed) and (len(paths) < 2 or _is_path(paths[-1])):
+    elif not has_values and re.search(_CONDITION, text) and (paths or files.is_listed) and (len(paths) < 2 or _is_path(paths[-1])):
         from sbbf_tool.advice.queries import parse_query
 
         _ensure_column(text)
@@ -104,7 +104,7 @@ def read_query(
         _ensure_column(column)
         if len(rest) > 1 and (rest[0] == "=" or (rest[0].upper() == "IN" and rest[1].startswith("("))):
             sign, first, *others = map(unmark, rest)
-            first = first if sign != "=" or _NO_TEXT.fullmatch(first) else f"'{first}'"
+            first = first if sign != "=" or re.fullmatch(_NO_TEXT, first) else f"'{first}'"
             raise click.UsageError(f'write the condition in quotes: "{" ".join((column, sign, first, *others))}"')
         files, values = files.of((unmark(path),)), (*rest, *values)
     if [files.files_from, values_file, *values].count("-") > 1:

@@ -62,7 +62,7 @@ def align(columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[li
     texts = []
     for column, cells in zip(columns, zip(*lines, strict=True), strict=True):
         if column.kind in NUMBERS:
-            parts = [(match[1], match[2]) if (match := _NUMBER.fullmatch(cell)) else (cell, None) for cell in cells]
+            parts = [(match[1], match[2]) if (match := re.fullmatch(_NUMBER, cell)) else (cell, None) for cell in cells]
             width = max((len(end) for _, end in parts if end is not None), default=0)
             padded = [column.name, *(start if end is None else f"{start}{end:<{width}}" for start, end in parts)]
             most = max(map(cell_width, padded))
@@ -72,7 +72,7 @@ def align(columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[li
     return [list(line) for line in zip(*texts, strict=True)]
 
 
-_NUMBER = re.compile(r"([^ .]*\d)((?:\.\d+)?(?: .*)?)")
+_NUMBER = r"([^ .]*\d)((?:\.\d+)?(?: .*)?)"
 """A number up to its decimal point, and its fraction with its unit."""
 
 

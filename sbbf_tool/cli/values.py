@@ -22,7 +22,7 @@ VALUE_MARK = "\0"
 
 _MOST_LINE_BYTES = 64 << 20
 _MOST_NAME_BYTES, _BLOCK_BYTES = 1 << 20, 1 << 16
-_OUTER_BLANK, _CONTROL = re.compile(rb"(?m)^[ \t]|[ \t]$"), re.compile(rb"[\r\0]")
+_OUTER_BLANK, _CONTROL = rb"(?m)^[ \t]|[ \t]$", rb"[\r\0]"
 _NO_TEXT = {
     codecs.BOM_UTF16_LE: "UTF-16; save it as UTF-8",
     codecs.BOM_UTF16_BE: "UTF-16; save it as UTF-8",
@@ -149,10 +149,10 @@ def _check(source: str, first: int, lines: list[bytes], warned: set[str]) -> lis
         lines = [line.removesuffix(b"\r") for line in lines]
         text = b"\n".join(lines)
     # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
-    if (b"\r" in text or b"\0" in text) and (control := _CONTROL.search(text)):
+    if (b"\r" in text or b"\0" in text) and (control := re.search(_CONTROL, text)):
         number = first + text.count(b"\n", 0, control.start())
         raise click.UsageError(f"{source}: line {number:,} contains a CR or NUL byte: end each value with a line feed alone")
-    if (b" " in text or b"\t" in text) and _OUTER_BLANK.search(text):
+    if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
         warn("begins or ends with a blank, which counts as part of the value", lambda line: line.strip(b" \t") != line)
     if not _is_utf_8(text):
         warn("is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8", lambda line: not _is_utf_8(line))

@@ -16,7 +16,7 @@ from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.errors import LockedError, RefusedError, SbbfError
 from sbbf_tool.file.cross_check import NO_FINDING, CrossChecks, Verdict
-from sbbf_tool.file.filter_answers import doubt_of_variant
+from sbbf_tool.file.doubts import doubt_of_variant
 from sbbf_tool.file.parallel import Meter, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 _DIGITS = bytes.maketrans(b"\0\1", b"01")
 _BLOCK_BYTES = 4096
 _BITS = [tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256)]
-_NOT_ZERO = re.compile(rb"[^\0]").finditer
+_NOT_ZERO = rb"[^\0]"
 
 
 def build_bitmap(flags: bytes, owners: Sequence[int]) -> bytes:
@@ -58,7 +58,7 @@ def count_bits(bitmap: bytes) -> int:
 
 def positions(bitmap: bytes) -> Iterator[int]:
     """Yield the values in a bitmap, in order."""
-    for match in _NOT_ZERO(bitmap):
+    for match in re.finditer(_NOT_ZERO, bitmap):
         at = match.start()
         for bit in _BITS[bitmap[at]]:
             yield at * 8 + bit

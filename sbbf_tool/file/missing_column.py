@@ -21,10 +21,7 @@ from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
 from sbbf_tool.reports.named_columns import NamedColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sbbf_tool.file.parquet_file import ParquetFile
-    from sbbf_tool.parquet.columns import Column
     from sbbf_tool.storage.places import TableFinder
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
@@ -91,7 +88,7 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
     names = {part.casefold() for part in (_first_part(column), column)}
     if file.source.can_reopen:
         for name in sorted(names):
-            if (statement := _statement_of(os.path.dirname(file.name), name)) is not None:
+            if (statement := statement_of(os.path.dirname(file.name), name)) is not None:
                 return statement._replace(name=column)
     for similar_column in file.footer.columns:
         if similar_column.path[0].casefold() in names:
@@ -100,21 +97,8 @@ def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> Miss
     return MissingColumn(column, "the file does not have the column, so that all its rows are null")
 
 
-def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object]) -> str | None:
-    """Return why a stored column may not have its stored values for a reader: the folder states one of `values` for the same column.
-
-    Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of tables have no such folders.
-    """
-    if "=" not in file.name or len(column.path) > 1 or file.is_in_table or not file.source.can_reopen:
-        return None
-    statement = _statement_of(os.path.dirname(file.name), column.path[0].casefold())
-    if statement is None or all(statement.answer(value) == ABSENT for value in values):
-        return None
-    return f"{statement.reason}, which readers may use in place of the stored values"
-
-
 @lru_cache(maxsize=1024)
-def _statement_of(folder: str, name: str) -> MissingColumn | None:
+def statement_of(folder: str, name: str) -> MissingColumn | None:
     """Return what a folder states of a column, by its name in lower case. Cached, since the row groups of all files in it share it."""
     from sbbf_tool.file.partitions import doubtful_keys, partition_values
 

@@ -83,7 +83,7 @@ def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[st
     )
     schema = keys.get(_SPARK_SCHEMA, "")
     texts = {}
-    if _COLLATIONS in schema or re.search(_CHAR, schema):
+    if schema and (_COLLATIONS in schema or re.search(_CHAR, schema)):
         import json
 
         with suppress(ValueError, RecursionError):

@@ -19,7 +19,7 @@ from sbbf_tool.bloom.buffers import BLOCK_BYTES
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import AuthenticationError, OversizedPageError, UnreadableError
-from sbbf_tool.file.filter_answers import doubt_of_filter
+from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.layout import Range, owned_ranges
 from sbbf_tool.file.parallel import Meter, Progress, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile

@@ -15,8 +15,8 @@ from sbbf_tool.file.partitions import PathPredicate, Types, Values
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table
 from sbbf_tool.running.discover import folders_of
-from sbbf_tool.running.selection import Selection
-from sbbf_tool.running.table import Table, find_table
+from sbbf_tool.running.selection import Selection, find_table
+from sbbf_tool.running.table import Table
 from sbbf_tool.storage.globs import has_wildcard, literal_base
 from sbbf_tool.storage.listing import has_files
 from sbbf_tool.storage.places import is_url

@@ -33,8 +33,8 @@ from sbbf_tool.running.declared_files import leave_out_old_files
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.named_columns import NamedColumns
-from sbbf_tool.running.selection import Selection, find_index
-from sbbf_tool.running.table import Change, TableChange, find_table, is_table
+from sbbf_tool.running.selection import Selection, find_index, find_table, is_table
+from sbbf_tool.running.table import Change, TableChange
 from sbbf_tool.running.work import Runner, Work
 from sbbf_tool.storage.places import find_single_file
 from sbbf_tool.verbs.verb import Given, Verb

@@ -9,11 +9,11 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import ErrorPlace, MissingError, NoColumnError, SbbfError, UsageError
-from sbbf_tool.extension import is_index, load, named
+from sbbf_tool.errors import ErrorPlace, MissingError, NoColumnError, RefusedError, SbbfError, UsageError
+from sbbf_tool.extension import is_index, load, named, table_kinds
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import INLINED, ListedFile
-from sbbf_tool.storage.places import is_url
+from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format, is_url
 
 if TYPE_CHECKING:
     from sbbf_tool.file.keys import KeysLike
@@ -46,6 +46,30 @@ class Index(Protocol):
 def find_index(name: str) -> Index | None:
     """Open the index that a name means; None for any other name. Raises UnreadableError for a damaged one."""
     return load(named("indexes")[os.path.splitext(name.rstrip("/"))[1]])(name) if is_index(name) else None
+
+
+def is_table(name: str) -> bool:
+    """Return whether a name means a table, without reading it."""
+    return not os.path.isfile(name) and any(kind.is_table(name) for kind in table_kinds())
+
+
+def find_table(name: str) -> Table | None:
+    """Open the table that a name means; None if the name means files. A file of a table is not the table.
+
+    Raises UnreadableError for a damaged table, RefusedError for one that cannot be read, also because no extension reads it, and UsageError
+    if a package for the format is missing or the name of a catalog's table is incomplete.
+    """
+    if os.path.isfile(name):
+        return None
+    kinds = table_kinds()
+    for kind in kinds:
+        table: Table | None = kind.find_table(name)
+        if table is not None:
+            return table
+    if not kinds and (table_format := find_table_format(name)) in LISTING_FORMATS:
+        hint = "install one, or take the files below it as files"
+        raise RefusedError(f"no extension is installed that reads tables of {table_format}", file=name, hint=hint)
+    return None
 
 
 class Selection:

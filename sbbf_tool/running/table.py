@@ -6,7 +6,6 @@ which returns a `Table`. A table object is one version of the table, which is re
 
 from __future__ import annotations
 
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -15,8 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from sbbf_tool.errors import RefusedError, SbbfError
-from sbbf_tool.extension import load, table_kinds
-from sbbf_tool.storage.places import LISTING_FORMATS, find_table_format
+from sbbf_tool.extension import load
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -214,30 +212,6 @@ class Commits(Protocol):
 
     def document(self) -> dict[str, Any]:
         """Return commits and vanished files for the summary document."""
-
-
-def is_table(name: str) -> bool:
-    """Return whether a name means a table, without reading it."""
-    return not os.path.isfile(name) and any(kind.is_table(name) for kind in table_kinds())
-
-
-def find_table(name: str) -> Table | None:
-    """Open the table that a name means; None if the name means files. A file of a table is not the table.
-
-    Raises UnreadableError for a damaged table, RefusedError for one that cannot be read, also because no extension reads it, and UsageError
-    if a package for the format is missing or the name of a catalog's table is incomplete.
-    """
-    if os.path.isfile(name):
-        return None
-    kinds = table_kinds()
-    for kind in kinds:
-        table: Table | None = kind.find_table(name)
-        if table is not None:
-            return table
-    if not kinds and (table_format := find_table_format(name)) in LISTING_FORMATS:
-        hint = "install one, or take the files below it as files"
-        raise RefusedError(f"no extension is installed that reads tables of {table_format}", file=name, hint=hint)
-    return None
 
 
 def attempts(most: int, first_wait: float, longest_wait: float) -> Iterator[int]:

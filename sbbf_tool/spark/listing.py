@@ -30,7 +30,7 @@ _REQUESTS = 32
 
 def list_catalog_table(spark: SparkSession, name: str) -> tuple[str, ...]:
     """Return the location of a table in Spark's catalog if this package knows its format; otherwise, or for a view, its files."""
-    from sbbf_tool.running.table import is_table
+    from sbbf_tool.running.selection import is_table
 
     with convert_errors():
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").where("col_name = 'Location'").collect()

@@ -37,8 +37,7 @@ from sbbf_tool.reports.plain import from_plain, restore_bytes
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, skip
 from sbbf_tool.running.retry import restore_row
-from sbbf_tool.running.selection import Selection
-from sbbf_tool.running.table import find_table
+from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of

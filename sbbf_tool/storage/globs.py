@@ -10,7 +10,7 @@ from functools import cache
 from sbbf_tool.storage.listing import translate
 from sbbf_tool.storage.places import is_url
 
-_MAGIC = re.compile(r"[*?[]")
+_MAGIC = "*?["
 
 
 def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
@@ -26,7 +26,7 @@ def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
 
 def literal_base(glob: str, folder: str) -> str:
     """Return the path or URL up to the first part with a wildcard: everything that the glob matches is there, or below it."""
-    match = _MAGIC.search(glob)
+    match = re.search(f"[{_MAGIC}]", glob) if has_wildcard(glob) else None
     base = glob if match is None else glob[: match.start()].rpartition("/")[0]
     if is_url(glob):
         return base
@@ -34,7 +34,7 @@ def literal_base(glob: str, folder: str) -> str:
 
 
 def has_wildcard(glob: str) -> bool:
-    return _MAGIC.search(glob) is not None
+    return any(mark in glob for mark in _MAGIC)
 
 
 @cache

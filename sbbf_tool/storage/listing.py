@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _MAGICS, _MAGIC_BYTES = (b"PAR1", b"PARE"), 4
-_HUDI_LOG = re.compile(r"\..+_.*\.log\.\d+(_\d+-\d+-\d+)?", re.DOTALL)
+_HUDI_LOG = r"(?s)\..+_.*\.log\.\d+(_\d+-\d+-\d+)?"
 _IN_COPY = "._COPYING_"
 _USUAL_SUFFIXES = frozenset(("", ".parquet", ".parq", ".pq", ".snappy", ".zstd", ".gz"))
 
@@ -102,7 +102,7 @@ def is_hidden(name: str) -> bool:
 
 def is_hudi_log(name: str) -> bool:
     """Return whether a file's name is that of a log file of Hudi, such as `.FILEID_INSTANT.log.1_0-2-2`."""
-    return _HUDI_LOG.fullmatch(name) is not None
+    return re.fullmatch(_HUDI_LOG, name) is not None
 
 
 def judge_name(name: str) -> bool | None:

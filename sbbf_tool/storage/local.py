@@ -57,7 +57,7 @@ USUAL = 0o666
 _ACCESS_LIST = "system.posix_acl_access"
 _OF_CONTENT = ("security.ima", "security.evm")
 """Signatures of content and attributes: the kernel refuses to open a file that does not match its signature."""
-_NAME = re.compile(r"(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX), re.DOTALL)
+_NAME = r"(?s)(\..*\.)[0-9a-f]{12}" + re.escape(TEMPORARY_SUFFIX)
 """Name of a temporary file. The first group is the result of `_stem` for the target's name."""
 _listings: ContextVar[dict[str, list[str]] | None] = ContextVar("listings", default=None)
 """Temporary files per folder, as the current run has listed them; None outside a run."""
@@ -398,7 +398,7 @@ def sweep(folder: str, base: str | None = None) -> None:
         if listings is not None:
             listings[folder] = names
     for name in names if CAN_CHANGE else ():
-        match, path = _NAME.fullmatch(name), os.path.join(folder, name)
+        match, path = re.fullmatch(_NAME, name), os.path.join(folder, name)
         if match is None or (base is not None and match[1] != _stem(base)):
             continue
         with suppress(OSError):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.objects.store import Version
 
-_ONE_SLASH = re.compile(r"(file|dbfs|hdfs|viewfs|s3[an]?|gs|abfss?|wasbs?):/(?!/)", re.IGNORECASE)
+_ONE_SLASH = r"(?i)(file|dbfs|hdfs|viewfs|s3[an]?|gs|abfss?|wasbs?):/(?!/)"
 _NO_RENAME = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 _CAP_FOWNER = 1 << 3
 _LOCKS = 64
@@ -432,7 +432,7 @@ def local_path(name: str | os.PathLike[str]) -> str:
         raise UsageError("the name of a file or folder is empty", hint="name one, such as ./data.parquet")
     if text == "-":
         raise UsageError("files are neither read from standard input nor written to standard output", hint="./- is the file of this name")
-    match = _ONE_SLASH.match(text)
+    match = re.match(_ONE_SLASH, text) if ":/" in text else None
     if match is not None and not os.path.lexists(text):
         scheme, path = match[1].lower(), text[match.end() - 1 :]
         if scheme != "file":

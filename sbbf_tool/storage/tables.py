@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 _MAX_ANCESTORS = 32
-_DUCKLAKE_NAME = re.compile(r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet")
+_DUCKLAKE_NAME = r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"
 """Name of a data file that DuckLake writes, or of a copy of it."""
 
 
@@ -34,7 +34,7 @@ def managing_table(folder: str) -> tuple[str, str] | None:
 def ducklake_folder(path: str) -> str | None:
     """Return the folder of a file that has a name as DuckLake gives, whose catalog is elsewhere; None for other names."""
     folder, _, name = path.rpartition("/")
-    return (folder or ".") if _DUCKLAKE_NAME.fullmatch(name) else None
+    return (folder or ".") if re.fullmatch(_DUCKLAKE_NAME, name) else None
 
 
 def format_of(folder: str) -> str | None:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -191,6 +190,8 @@ class DaemonThreads:
     """A pool of at most `count` daemon threads: unlike those of concurrent.futures, the process ends without waiting for them."""
 
     def __init__(self, count: int, name: str) -> None:
+        from queue import SimpleQueue
+
         self._count, self._name = count, name
         self._tasks: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import NoColumnError, UsageError
 from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
-from sbbf_tool.file.filter_answers import BulkAnswer, doubt_of_chunk
-from sbbf_tool.file.missing_column import MissingColumn, find_missing
+from sbbf_tool.file.doubts import doubt_of_chunk
+from sbbf_tool.file.filter_answers import BulkAnswer
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow
+from sbbf_tool.file.question import Question
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.file.texts import values_of
@@ -44,7 +45,7 @@ from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 if TYPE_CHECKING:
     from sbbf_tool.bloom.dialects import Dialect
     from sbbf_tool.file.confirm import ValueRows
-    from sbbf_tool.file.question import Question
+    from sbbf_tool.file.missing_column import MissingColumn
     from sbbf_tool.parquet.columns import Column
     from sbbf_tool.verbs.verb import ReadOptions
 
@@ -114,15 +115,15 @@ class Probe(ReadingVerb[ProbeReport]):
 
     def _report(self, file: ParquetFile, conditions: list[_Condition]) -> ProbeReport:
         # The report is about the first of the columns that the file has: only its values can be in some rows and not in others.
-        first, *also = sorted(conditions, key=lambda each: isinstance(each.about, MissingColumn))
+        first, *also = sorted(conditions, key=lambda each: not isinstance(each.about, Question))
         draft = None if self.dialect is None else _find_dialect(self.dialect)
         unreadable: list[str] = []
         numbers: Sequence[int] = range(file.footer.num_row_groups)
-        for each in sorted(conditions, key=lambda each: not isinstance(each.about, MissingColumn)):
+        for each in sorted(conditions, key=lambda each: isinstance(each.about, Question)):
             numbers = each.narrow(file, numbers, unreadable, dialect=draft, filters_only=self.filters_only)
         numbers, about = tuple(numbers), first.about
         rows: Sequence[RowMatch] = ()
-        if not isinstance(about, MissingColumn):
+        if isinstance(about, Question):
             answers, queried = [first.answers[number] for number in numbers], about.queried if self.compares is None else ()
             if self.confirm or self.rows:
                 hits, inconclusive, rows = _confirm(file, about, answers, also, unreadable, with_rows=self.rows)
@@ -138,12 +139,12 @@ class Probe(ReadingVerb[ProbeReport]):
             may_be = ((at, text) for at, (text, answer) in enumerate(texts) if answer == MAYBE and numbers)
             hits = tuple(Hit(text, numbers, MAYBE, about.reason, position=at) for at, text in may_be)
             inconclusive = () if about.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, about.reason),)
-        questions = [each.about for each in conditions if not isinstance(each.about, MissingColumn)]
+        questions = [each.about for each in conditions if isinstance(each.about, Question)]
         notes = (literal.note for each in questions for literal in each.row.special.values() if literal.note is not None)
         return ProbeReport(
             file=file.name,
-            column=about.name if isinstance(about, MissingColumn) else about.column.name,
-            type=None if isinstance(about, MissingColumn) else about.column.type_name,
+            column=about.column.name if isinstance(about, Question) else about.name,
+            type=about.column.type_name if isinstance(about, Question) else None,
             num_values=len(first.values),
             row_groups=file.footer.num_row_groups,
             hits=hits,
@@ -152,7 +153,7 @@ class Probe(ReadingVerb[ProbeReport]):
             requests=file.source.requests,
             unreadable=tuple(unreadable),
             rows=rows,
-            named_columns=tuple(each.named for each in (first, *also) if not (isinstance(each.about, MissingColumn) and file.is_in_table)),
+            named_columns=tuple(each.named for each in (first, *also) if not (file.is_in_table and not isinstance(each.about, Question))),
             unfit=tuple(unfit for each in questions for unfit in each.unfit),
             warnings=tuple(warning for each in questions for warning in each.warnings(file.footer)),
             notes=tuple(dict.fromkeys(notes)),
@@ -189,7 +190,7 @@ class _Condition(Frozen):
 
     def narrow(self, file: ParquetFile, row_groups: Sequence[int], unreadable: list[str], **options: Any) -> Sequence[int]:
         """Return the row groups of these that may have such rows."""
-        if isinstance(self.about, MissingColumn):
+        if not isinstance(self.about, Question):
             return row_groups if any(self.about.answer(value) != ABSENT for value in self.values) else ()
         answers = narrow(file, self.about, row_groups, unreadable, **options)
         self.answers.clear()
@@ -215,6 +216,8 @@ def _find_condition(file: ParquetFile, name: str, values: object, compares: Call
                 # The column can hold none of them but null.
                 question, accepts = reuse.question_of(column, [value for value in values if value is None]), False
     except NoColumnError as error:
+        from sbbf_tool.file.missing_column import find_missing
+
         missing = find_missing(file, file.run.path, name, strict=strict, tables=reuse.tables)
         if missing is None:
             raise
@@ -228,6 +231,7 @@ def _accept(accepts: Compared, value: object) -> bool:
 
 def _list_conditions(file: ParquetFile, values: Any) -> Iterator[_Condition]:
     """Yield the condition for each column of the file, and for each other one of its table or of its folder."""
+    from sbbf_tool.file.missing_column import find_missing
     from sbbf_tool.file.partitions import partition_values
 
     reuse, path, columns = file.run.reuse or Reuse(), file.run.path, file.footer.columns
@@ -387,7 +391,7 @@ def _keep_rows(
     certain = possible.copy()
     for each in also:
         rows, doubt = np.zeros_like(certain), None
-        if isinstance(each.about, MissingColumn):
+        if not isinstance(each.about, Question):
             rows |= any(map(each.about.is_in_all_rows, each.values))
             doubt = None if rows.all() else each.about.reason
         elif possible.any():

@@ -20,7 +20,7 @@ from sbbf_tool.editing.build import place_of
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.targets import check_changeable, choose_columns
 from sbbf_tool.errors import NothingToDoError, RefusedError, UsageError
-from sbbf_tool.file.filter_answers import doubt_of_filter
+from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count

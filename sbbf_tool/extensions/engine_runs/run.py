@@ -45,8 +45,7 @@ from sbbf_tool.parquet.columns import Column, find_column, leaf_columns, quote
 from sbbf_tool.parquet.literals import are_text
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.query_engines.verdicts import find_engine
-from sbbf_tool.running.selection import Selection
-from sbbf_tool.running.table import find_table
+from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.storage.inputs import FileIn
 from sbbf_tool.storage.places import TableFinder, is_url, parquet_inputs
 from sbbf_tool.storage.source import LocalSource

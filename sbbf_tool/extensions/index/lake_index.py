@@ -168,8 +168,7 @@ def prune_index(index: str | os.PathLike[str], values: Mapping[str, object], *, 
 def selection_of(index: Contents) -> Selection:
     """Return the files of the lake that are indexed, as they are now."""
     from sbbf_tool.file.partitions import Predicate
-    from sbbf_tool.running.selection import Selection
-    from sbbf_tool.running.table import find_table
+    from sbbf_tool.running.selection import Selection, find_table
 
     where = None if index.where is None else Predicate(index.where)
     return Selection(index.lake, where, table=find_table(index.lake[0]) if len(index.lake) == 1 else None)

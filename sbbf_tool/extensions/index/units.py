@@ -15,7 +15,7 @@ from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.errors import AuthenticationError, NoColumnError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.index.segment import WHOLE_FILE, describe_type
-from sbbf_tool.file.filter_answers import doubt_of_chunk, doubt_of_filter
+from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.partitions import partition_values
 from sbbf_tool.file.reuse import Reuse

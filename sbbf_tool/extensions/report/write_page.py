@@ -21,8 +21,7 @@ from sbbf_tool.extensions.report.page import ReportPage
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
 from sbbf_tool.running.local import LocalRunner
-from sbbf_tool.running.selection import Selection
-from sbbf_tool.running.table import find_table
+from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.storage.places import find_single_file
 from sbbf_tool.storage.whole import write_whole

@@ -261,7 +261,7 @@ def test_versions_of_a_delta_table(tmp_path, capsys):
 
 
 def _old_files(path: Path) -> Iterator[Any]:
-    from sbbf_tool.running.table import find_table
+    from sbbf_tool.running.selection import find_table
 
     table = find_table(str(path))
     assert table is not None
