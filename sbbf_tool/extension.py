@@ -30,29 +30,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen, field
 
 GROUP = "sbbf_tool.extensions"
 INSTEAD = "sbbf.instead"
 
 
-class Extension(NamedTuple):
+class Extension(Frozen):
     """The names of what an extension brings; see above."""
 
-    commands: Mapping[str, tuple[str, str]] = {}
-    documents: Mapping[str, str] = {}
-    rules: Mapping[str, str] = {}
-    options: Mapping[str, str] = {}
-    fixes: Mapping[str, Sequence[str]] = {}
-    writers: Mapping[str, str] = {}
-    figures: Mapping[str, str] = {}
-    views: Mapping[str, str] = {}
-    corpus: Mapping[str, str] = {}
-    topics: Mapping[str, str] = {}
+    commands: Mapping[str, tuple[str, str]] = field(factory=dict)
+    documents: Mapping[str, str] = field(factory=dict)
+    rules: Mapping[str, str] = field(factory=dict)
+    options: Mapping[str, str] = field(factory=dict)
+    fixes: Mapping[str, Sequence[str]] = field(factory=dict)
+    writers: Mapping[str, str] = field(factory=dict)
+    figures: Mapping[str, str] = field(factory=dict)
+    views: Mapping[str, str] = field(factory=dict)
+    corpus: Mapping[str, str] = field(factory=dict)
+    topics: Mapping[str, str] = field(factory=dict)
     tables: str | None = None
-    indexes: Mapping[str, str] = {}
+    indexes: Mapping[str, str] = field(factory=dict)
 
 
 @cache

@@ -458,7 +458,7 @@ def test_probe_begins_with_few_modules_and_no_dataclass(fixtures):
     )
     command = [sys.executable, "-c", program, "probe", str(fixtures / "pyarrow-filters.parquet"), "id", "1"]
     modules, dataclasses = subprocess.run(command, check=True, capture_output=True, text=True).stderr.split()
-    assert int(modules) <= 107
+    assert int(modules) <= 101
     assert dataclasses == "False"
 
 

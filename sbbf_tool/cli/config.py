@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sbbf_tool.errors import UsageError
+from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.hints import suggest
 from sbbf_tool.storage.system_calls import HAS_USERS, READ, user_id
 
@@ -26,7 +27,7 @@ FILTERS, ENGINES, SPARK = "filters", "engines", "spark"
 _TAKE_FILTERS, _TAKE_ENGINES = ("apply", "check"), ("add-filter", "advise", "apply", "check", "explain", "inspect", "report")
 
 
-class Config(NamedTuple):
+class Config(Frozen):
     """The settings of one command in a configuration file."""
 
     path: str
@@ -39,11 +40,11 @@ class Config(NamedTuple):
     """Which other user may have written a file that was searched for."""
     filters: object = None
     """The tables that declare filters, if the command takes them and there are any."""
-    spark: Mapping[str, str] = {}
+    spark: Mapping[str, str] = field(factory=dict)
     """The settings of Spark, by their full names."""
 
 
-class Level(NamedTuple):
+class Level(Frozen):
     """A name on the way to the table of a command, and the names that its table may contain."""
 
     name: str
@@ -81,7 +82,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
         if changes and exposure is not None:
             hint = f"use it with --config {path}, or ignore it with --config none"
             raise UsageError(f"the configuration file was not named, and {exposure}", file=path, hint=hint)
-        return config._replace(is_named=False, exposure=exposure)
+        return replace(config, is_named=False, exposure=exposure)
     return None
 
 

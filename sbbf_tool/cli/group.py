@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,13 +14,14 @@ from sbbf_tool.cli.options import name_of, settable_options
 from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load_each, named
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import suggest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class CommandEntry(NamedTuple):
+class CommandEntry(Frozen):
     """A command in a list of commands: `--help` prints the summary without importing the module."""
 
     module: str

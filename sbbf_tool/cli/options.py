@@ -6,9 +6,11 @@ These tables cover all commands, because an option means the same everywhere. An
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
+
+from sbbf_tool.frozen import Frozen
 
 # The sections of the help, in its order. Options of the shared ones mean the same in every command, and are in its full help alone.
 COLUMNS, RULES, SAFETY, VIEW = "Columns", "Rules", "Safety", "View"
@@ -63,7 +65,7 @@ _NAMED = {
 }
 
 
-class About(NamedTuple):
+class About(Frozen):
     section: str
     settable: str = ANYWHERE
     names: str | None = None

@@ -15,6 +15,7 @@ from sbbf_tool.cli.options import PureSetting, add_options, engines_option, name
 from sbbf_tool.cli.settings import ensure_kind, used_config
 from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.errors import ErrorPlace, UsageError
+from sbbf_tool.frozen import replace
 
 if TYPE_CHECKING:
     from sbbf_tool.rules.check_policy import PathEntry, PathPolicies, Policy
@@ -108,6 +109,6 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
             if key != "paths":
                 option = options[key]
                 assert isinstance(option, click.Option)
-                ensure_kind(option, key, value, config._replace(place=place))
+                ensure_kind(option, key, value, replace(config, place=place))
                 settings[str(option.name)] = option.type_cast_value(ctx, value)
         yield PathEntry(os.path.dirname(os.path.abspath(config.path)), tuple(globs), settings, f"{config.path}: {place}")

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -67,20 +67,12 @@ query_options = partial(
 """Add the options for a column and its values to a command."""
 
 
-class QueryArguments(NamedTuple):
-    """What a command line asks about: None stands for null."""
-
-    files: Files
-    column: str
-    values: Sequence[str | None]
-    also: Sequence[Condition] = ()
-    """Conditions on other columns, which rows must satisfy too."""
-
-
 def read_query(
     files: Files, column: str | None, named_values: tuple[str, ...], values_file: str | None = None, *, ask_null: bool
-) -> QueryArguments:
-    """Return the query of `PATH COLUMN VALUE...`, of `PATH... -c COLUMN --value VALUE`, or of `PATH... CONDITION`."""
+) -> tuple[Files, str, Sequence[str | None], Sequence[Condition]]:
+    """Return the files, column and values (None is null) of `PATH COLUMN VALUE...`, of `PATH... -c COLUMN --value VALUE`, or of
+    `PATH... CONDITION`, with its conditions on other columns, which rows must satisfy too.
+    """
     *paths, text = [unmark(argument) for argument in files.arguments] or [""]
     # Only as an argument does `-` stand for standard input.
     values = tuple(VALUE_MARK + value if value == "-" else value for value in named_values)
@@ -93,7 +85,7 @@ def read_query(
 
         _ensure_column(text)
         (column, conditions), *also = parse_query(text).conditions
-        return QueryArguments(files.of(tuple(paths)), column, conditions, also)
+        return files.of(tuple(paths)), column, conditions, also
     else:
         if files.is_listed:
             raise click.UsageError("with --files-from, name the column with -c COLUMN")
@@ -109,7 +101,7 @@ def read_query(
         files, values = files.of((unmark(path),)), (*rest, *values)
     if [files.files_from, values_file, *values].count("-") > 1:
         raise click.UsageError("only one of --files-from -, --values-file - and the value - can read standard input")
-    return QueryArguments(files, column, collect_values(values, values_file, ask_null))
+    return files, column, collect_values(values, values_file, ask_null), ()
 
 
 def _ensure_column(name: str) -> None:

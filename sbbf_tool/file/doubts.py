@@ -1,7 +1,4 @@
-"""The doubts in what a file states of a column chunk.
-
-What the file contradicts, or what another part of the table may contradict, is reported as a reason and excludes nothing.
-"""
+"""The doubts in what a file states of a column chunk: what it, or another part of the table, may contradict excludes nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The keys of encrypted files, as a caller passes them and as the command line finds them.
-
-Most commands get no keys, and then no module about keys is imported.
-"""
+"""The keys of encrypted files, as a caller passes them and as the command line finds them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from sbbf_tool.errors import ErrorPlace, NoColumnError, SbbfError, UsageError
 from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.parquet.columns import quote, unquote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 
 if TYPE_CHECKING:
     from sbbf_tool.file.parquet_file import ParquetFile
@@ -102,10 +102,9 @@ def statement_of(folder: str, name: str) -> MissingColumn | None:
     """Return what a folder states of a column, by its name in lower case. Cached, since the row groups of all files in it share it."""
     from sbbf_tool.file.partitions import doubtful_keys, partition_values
 
-    doubtful = doubtful_keys(f"{folder}/")
     for key, value in partition_values(f"{folder}/").items():
         if key.casefold() == name:
-            if key in doubtful:
+            if key in doubtful_keys(f"{folder}/"):
                 reason = f"folders state {key} twice, and readers take the first or the last"
                 return MissingColumn(key, reason, is_partition=True, is_certain=False)
             return MissingColumn(key, f"the folder states {key}={'null' if value is None else value}", value, is_partition=True)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sbbf_tool import log
 from sbbf_tool.arguments import as_names
@@ -28,6 +28,7 @@ from sbbf_tool.errors import (
 from sbbf_tool.file.interrupted import explain, parse_stored_footer
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.table_file import TableFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
@@ -35,8 +36,7 @@ from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer,
 from sbbf_tool.parquet.page_sizes import with_checked_sizes
 from sbbf_tool.parquet.pages import ChunkPages
 from sbbf_tool.parquet.splice import FilterPlace
-from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import NOT_APPLICABLE
+from sbbf_tool.reports.rows import NOT_APPLICABLE, NamedColumn
 from sbbf_tool.storage import places
 from sbbf_tool.storage.source import PlannedSource, Source
 
@@ -57,7 +57,7 @@ _FIRST_BYTES = 512
 _ENCRYPTED_HEADER = 192
 
 
-class FileRun(NamedTuple):
+class FileRun(Frozen):
     """What a run gives a verb with an open file."""
 
     path: Readable | FileIn

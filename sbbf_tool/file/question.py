@@ -20,6 +20,7 @@ from sbbf_tool.bloom import hashing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UsageError
 from sbbf_tool.file.texts import Texts
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.notation import ABSENT, MAYBE, Literal, parse_integers, width_of
@@ -42,7 +43,7 @@ _FPP_OF_INDEX = 1e-4
 _HEXADECIMAL = (b"0x", b"0X")
 
 
-class HashRow(NamedTuple):
+class HashRow(Frozen):
     """The hashes of all values in one row, in the order in which the column compares the values, and then those of values without order."""
 
     hashes: array[int]
@@ -66,7 +67,7 @@ class Candidates(NamedTuple):
         return bool(self.ordered or self.unordered)
 
 
-class HashIndex(NamedTuple):
+class HashIndex(Frozen):
     """Hashes in their own order, the position of the value of each, and a filter that holds them."""
 
     hashes: memoryview

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.frozen import Frozen, field, replace
@@ -40,7 +40,7 @@ class Deletes(Protocol):
         """
 
 
-class UnknownDeletes(NamedTuple):
+class UnknownDeletes(Frozen):
     """Deletes that are not read."""
 
     reason: str
@@ -103,12 +103,12 @@ def new_run() -> str:
     return os.urandom(8).hex()
 
 
-class TableFiles(NamedTuple):
+class TableFiles(Frozen):
     """What work on the files of a table needs to know of each of them."""
 
     usual: TableFile
     """A file of which nothing is known but its path, whatever path that is."""
-    special: Mapping[str, TableFile] = {}
+    special: Mapping[str, TableFile] = field(factory=dict)
     """The files of which more is known, or something else, by path."""
 
     def file(self, path: str) -> TableFile:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal as OneOf
 from typing import NamedTuple
 
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet import equals, int96, iso8601
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import HYBRID, Logical
@@ -34,7 +35,7 @@ class Literal(NamedTuple):
     """Whether the literal is null. Nulls are not stored as values, and no filter contains them."""
 
 
-class Notation(NamedTuple):
+class Notation(Frozen):
     """The written form of the values of a kind of column: a parser, a formatter, and a description for errors.
 
     `parse` raises ValueError or OverflowError for text that cannot be a value, `format` for bytes that cannot.
@@ -285,7 +286,6 @@ _GREGORIAN = -141_427
 _FROM_1900 = -2_208_988_800 * iso8601.NANOS_PER_SECOND
 """Before 1900, the conversion between the calendars also depends on time zones."""
 _NANOS = "the writer may store digits below a microsecond, which DuckDB, Spark and Trino do not show: query nine digits of the second"
-_NINE_DIGITS = r"(?a)[.,]\d{9}"
 _INFINITIES = ("infinity", "-infinity")
 """DuckDB stores them in columns of dates and instants, as the largest number and its negative."""
 
@@ -350,7 +350,7 @@ def _parse_int96(column: Column, text: str) -> Literal:
         return _finer(text, "NANOS")
     if column.reading.is_hybrid and instant.nanos < _FROM_1900:
         return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
-    if column.reading.has_nanos and not instant.nanos % 1000 and not re.search(_NINE_DIGITS, text):
+    if column.reading.has_nanos and not instant.nanos % 1000 and not re.search(r"(?a)[.,]\d{9}", text):
         return Literal(text, verdict=CANNOT_SAY, note=_NANOS)
     forms = tuple(form for nanos in instant.each for form in int96.forms_of(nanos))
     return Literal(text, forms, note=None if instant.zoned else "read as UTC")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
 ERROR, WARNING, INFO = "error", "warning", "info"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen, field
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
 ABSENT, MAYBE, PRESENT, CANNOT_SAY, NO_FILTER = "absent", "maybe", "present", "cannot say", "no filter"

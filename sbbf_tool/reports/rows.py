@@ -49,6 +49,17 @@ NOT_APPLICABLE = "not applicable"
 """Beginning of the reason why a file is skipped that does not have the columns in question, although others of the run may."""
 
 
+class NamedColumn(Frozen):
+    """What one file has under the name of a requested column: files of one folder may have different schemas."""
+
+    name: str
+    """The name as requested."""
+    type: str | None
+    """Type of the column; `partition` if the folder of the file states its value; None if the file has no such column."""
+    reason: str | None = None
+    """If the file has no such column: the error, with similar names."""
+
+
 class ListedFile(Frozen):
     """File in a listing."""
 

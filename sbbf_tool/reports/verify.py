@@ -5,7 +5,7 @@ from __future__ import annotations
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, Finding
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
 

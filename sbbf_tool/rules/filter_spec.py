@@ -28,7 +28,7 @@ from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio, parse_size
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.globs import literal_base, matches_any
 from sbbf_tool.storage.places import is_url, local_path
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import LEFT_OUT, LINK, NOT_APPLICABLE, SKIPPED, Row
+from sbbf_tool.reports.rows import LEFT_OUT, LINK, NOT_APPLICABLE, SKIPPED, NamedColumn, Row
 
 _MOST_REASONS = 1000
 

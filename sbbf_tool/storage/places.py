@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.storage import append as local_append
 from sbbf_tool.storage import listing, local, tables
 from sbbf_tool.storage.source import LocalSource, Piece, Source, blocks_of
-from sbbf_tool.storage.spool import Spool
 from sbbf_tool.storage.system_calls import ensure_can_change, reason_of
 from sbbf_tool.storage.threads import holding
 
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
     from sbbf_tool.storage.objects.location import Location
     from sbbf_tool.storage.objects.store import Version
+    from sbbf_tool.storage.spool import Spool
 
 _ONE_SLASH = r"(?i)(file|dbfs|hdfs|viewfs|s3[an]?|gs|abfss?|wasbs?):/(?!/)"
 _NO_RENAME = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
@@ -280,7 +279,9 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
             raise MissingError("no such file or directory", file=target)
         raise RefusedError("the folder of the target does not exist", file=target, hint="create it first")
     if append:
-        local_append.ensure_appendable(path)
+        from sbbf_tool.storage.append import ensure_appendable
+
+        ensure_appendable(path)
     if not in_place:
         local.ensure_free(path)
         ensure_open_to_new_files(os.path.dirname(path), target)
@@ -348,6 +349,8 @@ def ensure_renames(target: str, known: str | None = None) -> str | None:
 
 def open_spool(target: str, *, keeps: bool = True) -> Spool:
     """Open a spool for new bytes of `target`: on the same disk, or among the system's temporary files if the target is remote."""
+    from sbbf_tool.storage.spool import Spool
+
     if is_url(target):
         from tempfile import gettempdir
 
@@ -390,6 +393,8 @@ def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], N
     """Append to a local file: see `storage.append`."""
     if not isinstance(source, LocalSource):
         raise RefusedError("an object cannot be appended to", file=source.name, hint="do not append")
+    from sbbf_tool.storage import append as local_append
+
     return local_append.append(source, pieces, verify)
 
 
@@ -401,6 +406,8 @@ def sweep(name: str) -> None:
 
 def recover(name: str, ensure_footer: EnsureFooter, *, changes: bool) -> int | None:
     """Undo an interrupted append to a local file: see `storage.append`."""
+    from sbbf_tool.storage import append as local_append
+
     return None if is_url(name) else local_append.recover(_locate(name), ensure_footer, changes=changes)
 
 

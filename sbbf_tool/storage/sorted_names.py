@@ -7,7 +7,6 @@ to 20 bytes, where a list of Python strings takes a hundred.
 from __future__ import annotations
 
 import marshal
-import zlib
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import islice
@@ -36,10 +35,14 @@ def sort_names(names: Iterable[Name]) -> Iterator[Name]:
 
 
 def _compress(run: list[Name]) -> list[bytes]:
-    return [zlib.compress(marshal.dumps(run[start : start + _BLOCK]), _LEVEL) for start in range(0, len(run), _BLOCK)]
+    from zlib import compress
+
+    return [compress(marshal.dumps(run[start : start + _BLOCK]), _LEVEL) for start in range(0, len(run), _BLOCK)]
 
 
 def _decompress(blocks: list[bytes]) -> Iterator[Name]:
+    from zlib import decompress
+
     for block in blocks:
         # The bytes come from this process.
-        yield from cast("list[Name]", marshal.loads(zlib.decompress(block)))
+        yield from cast("list[Name]", marshal.loads(decompress(block)))

@@ -32,8 +32,7 @@ from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.patch import ChunkKey
 from sbbf_tool.query_engines.use import as_engines, engine_warnings, harm_in
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
-from sbbf_tool.reports.named_columns import NamedColumn
-from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED
+from sbbf_tool.reports.rows import HAS_EVERY_FILTER, OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, TOO_LARGE, WEAKER
 from sbbf_tool.verbs.verb import ChangingVerb, Needs

@@ -100,12 +100,12 @@ def check(path: Readable, policy: Policy | None = None, **options: Unpack[ReadOp
 
 
 def _check(file: ParquetFile, policy: Policy) -> CheckReport:
-    path, strict, jobs, progress, _ = file.run
+    run = file.run
     excluded = [policy.why_not(rule) for rule in RULES]
     running = [rule for rule, reason in zip(RULES, excluded, strict=True) if reason is None]
     reads = max(rule.reads for rule in running)
     required = policy.required
-    name = path if isinstance(path, TableFile) else file.name
+    name = run.path if isinstance(run.path, TableFile) else file.name
     declarations = [declaration for declaration in policy.limits.filters if declaration.matches(name)]
     requests = request_filters(file, declarations)
     verify: Verify | None = None
@@ -114,14 +114,14 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
 
     columns, most = file.footer.columns, policy.limits.max_fpp or 1
     sizes = {key: replace(size, fpp=min(size.fpp, most)) for key, size in requests.sizes.items()}
-    with_folds = policy.limits.max_bytes_share is not None
-    facts = gather(file, columns, reads, verify, keeps_oversized=True, with_folds=with_folds, sizes=sizes, jobs=jobs, progress=progress)
+    folds = policy.limits.max_bytes_share is not None
+    facts = gather(file, columns, reads, verify, keeps_oversized=True, with_folds=folds, sizes=sizes, jobs=run.jobs, progress=run.progress)
     for index, judge in requests.judges.items():
         judged = replace(facts[index], judge=judge, is_required=index in requests.required)
         facts = (*facts[:index], judged, *facts[index + 1 :])
     has_filter = any(column.filters for column in facts)
     whole_file = gather_file(file, facts) if has_filter and any(rule.look_at_file for rule in running) else None
-    missing = _find_missing_columns(file, required, strict) if any(rule.name == MISSING_FILTER for rule in running) else ()
+    missing = _find_missing_columns(file, required, run.strict) if any(rule.name == MISSING_FILTER for rule in running) else ()
     findings = (*missing, *find_all(running, facts, policy.limits, whole_file))
     return CheckReport(
         file=file.name,

@@ -36,8 +36,8 @@ from sbbf_tool.query_engines.terms import HARM, LOSES_ROWS, UNUSED, USED
 from sbbf_tool.query_engines.use import as_engines, engines_of
 from sbbf_tool.query_engines.verdicts import list_verdicts
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
-from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name

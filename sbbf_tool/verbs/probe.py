@@ -26,7 +26,6 @@ from sbbf_tool.frozen import Frozen, field, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import quote
 from sbbf_tool.parquet.notation import ABSENT, CANNOT_SAY, MAYBE
-from sbbf_tool.reports.named_columns import NamedColumn
 from sbbf_tool.reports.probe import (
     MANY_VALUES,
     PRESENT,
@@ -39,6 +38,7 @@ from sbbf_tool.reports.probe import (
     RowMatch,
     UnfitValue,
 )
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 

@@ -30,7 +30,7 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
 from sbbf_tool.parquet.splice import FilterPlace, decrypt_metadata
 from sbbf_tool.reports.change import ChangeReport, RemovedFilter
 from sbbf_tool.reports.findings import ERROR
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.spool import Spool
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 

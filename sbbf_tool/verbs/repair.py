@@ -30,7 +30,7 @@ from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.findings import ERROR, Evidence, Finding
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import FilterFix, Limits, Rule

@@ -28,7 +28,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.patch import ChunkKey, Patch
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, find_column
 from sbbf_tool.parquet.statistics import bounds, key_of, stated_bounds
-from sbbf_tool.reports.named_columns import NamedColumn
+from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
 from sbbf_tool.verbs.verb import Needs, ReadingVerb, as_name
 
