@@ -95,8 +95,8 @@ def chunk(data: bytes) -> None:
     meta = ColumnMetaData(codec=CODECS[data[0] % len(CODECS)], num_values=data[1], data_page_offset=2, total_compressed_size=len(data) - 2)
     try:
         for page in PlainChunk(lambda offset, length: data[offset : offset + length], column, meta).pages():
-            places, numbers = (page.rows() if page.rows else page.hashes, page) if isinstance(page, PlainPage) else page()
-            assert len(places) == len(numbers)
+            rows, numbers = (page.rows, page) if isinstance(page, PlainPage) else page()
+            assert rows is None or len(rows()) == len(numbers)
     except NotPlainError:
         raise UnreadableError("for a decoder") from None
 
