@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
+import pkgutil
+from importlib import import_module
 
 import pytest
 
+import sbbf_tool
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen, field, replace
 
@@ -58,3 +61,15 @@ def test_a_value_behaves_as_that_of_a_dataclass(values_before):
     assert [(each.name, each.metadata["local"]) for each in dataclasses.fields(Longer)][2::3] == [("c", True), ("f", False)]
     assert hash(Longer(1, d=(), f=2)) == hash(Longer(1, d=(), f=2, c=7))
     assert [*inspect.signature(Longer).parameters] == ["a", "b", "c", "d", "f", "e"]
+
+
+def test_every_class_can_become_a_dataclass():
+    """As it does after many values: a default that may change, for example, is refused only then."""
+    for module in pkgutil.walk_packages(sbbf_tool.__path__, "sbbf_tool."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    kinds = list(Frozen.__subclasses__())
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        assert [each.name for each in dataclasses.fields(kind)] == list(kind._fields)
+    assert len(kinds) > 100

@@ -66,7 +66,7 @@ def test_where_selects_partitions(tmp_path: Path):
         ({"paths": "a", "columns": "id", "fpp": 2}, "fpp must be above 0 and below 1, not 2"),
         ({"paths": "a", "columns": "id", "ndv": 0}, "ndv must be at least 1, not 0"),
         ({"paths": "a", "columns": "id", "ndv": 1.5}, "ndv must be an integer, not 1.5"),
-        ({"paths": "a", "columns": "id", "max-bytes": 1}, "size of a filter must be at least 64 bytes, not 1"),
+        ({"paths": "a", "columns": "id", "max-bytes": 1}, "max bytes must be at least 64, not 1"),
         (
             {"paths": "a", "columns": "id", "max-bytes": "much"},
             "max-bytes must be an integer, a size such as 1MiB, or a table of them by column, not 'much'",

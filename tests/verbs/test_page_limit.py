@@ -158,7 +158,7 @@ def test_the_usual_limit():
     assert PageLimit(jobs=1).bytes_of(1000) == min(256 * MIB, share)
     assert PageLimit(jobs=1).bytes_of(300_000_000) == min(300_000_000_000, share)
     assert PageLimit(jobs=4).bytes_of(1 << 40) == share // 4
-    assert PageLimit(jobs=1 << 40).bytes_of(1) == MIB
+    assert PageLimit(jobs=1 << 40).bytes_of(1) == 2 * MIB
     assert PageLimit(5, jobs=4).bytes_of(1 << 40) == 5
     with pytest.raises(UsageError, match="the limit of bytes of a page must be above 0, not 0"):
         PageLimit(0)

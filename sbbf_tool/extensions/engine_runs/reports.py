@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, make_dataclass
+from dataclasses import fields
 from typing import Any
 
 from sbbf_tool.frozen import Frozen
@@ -72,7 +72,7 @@ def _hints_of_row() -> Iterator[tuple[str, Any]]:
             yield name, hint
 
 
-EngineRunRow = make_dataclass("EngineRunRow", _hints_of_row(), frozen=True)
+EngineRunRow: Any = type("EngineRunRow", (Frozen,), {"__annotations__": dict(_hints_of_row()), "__module__": __name__})
 
 
 class EngineRunsReport(Tabular):
