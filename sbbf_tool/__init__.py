@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from sbbf_tool.exports import exports
 
-_find, __dir__ = exports(__name__)
+_find, _names = exports(__name__)
 
 
 def __getattr__(name: str) -> object:
@@ -29,3 +29,7 @@ def __getattr__(name: str) -> object:
         except PackageNotFoundError:  # a checkout, or a zip
             return "unknown"
     return _find(name)
+
+
+def __dir__() -> list[str]:
+    return ["__version__", *_names()]

@@ -127,8 +127,8 @@ IMPORTS = {
         )
     },
     "verify: numpy": ("numpy", ["verify", "fixtures/pyarrow-filters.parquet"]),
-    "verify: pyarrow": ("pyarrow", ["verify", "fixtures/pyarrow-filters.parquet"]),
-    "check: pyarrow": ("pyarrow", ["check", "fixtures/pyarrow-filters.parquet"]),
+    "verify: pyarrow": ("pyarrow", ["verify", "fixtures/spark-boolean.parquet"]),
+    "check: pyarrow": ("pyarrow", ["check", "fixtures/spark-boolean.parquet"]),
     "add-filter: operation": ("sbbf_tool.editing.build", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"]),
 }
 

@@ -139,7 +139,10 @@ def test_workers_without_the_package(tmp_path):
     python.write_text(f'#!/bin/sh\nPYTHONPATH="{blocked}:$PYTHONPATH" exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     environment = {**os.environ, "PYSPARK_PYTHON": str(python), "PYTHONPATH": str(REPOSITORY)}
-    program = "from sbbf_tool import *; from sbbf_tool.spark.runner import Spark; list(run(Inspect(), 'lake', on=Spark('local[1]')))"
+    program = (
+        "from sbbf_tool import run; from sbbf_tool.spark.runner import Spark; from sbbf_tool.verbs import Inspect\n"
+        "list(run(Inspect(), 'lake', on=Spark('local[1]')))"
+    )
     for command in (["-m", "sbbf_tool", "inspect", "lake", "--on", "spark:local[1]"], ["-c", program]):
         done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert (done.returncode, done.stdout) == (3 if "-m" in command else 1, "")
