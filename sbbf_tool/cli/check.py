@@ -72,7 +72,9 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
     return code
 
 
-_MOST_COLUMNS, _MOST_EXAMPLES, _MOST_FIXED, _MOST_FIXES = 8, 2, 8, 8
+_MOST_COLUMNS = 8
+_MOST_EXAMPLES = 2
+_MOST_FIXED, _MOST_FIXES = 8, 8
 _TOTALS = (
     Heading("severity", WORD),
     Heading("rule", WORD),

@@ -13,7 +13,8 @@ from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
 from sbbf_tool.reports.findings import SEVERITIES, CheckReport, Finding, RuleOutcome
 
-_MOST_LINES, _MOST_FILES = 4, 2
+_MOST_LINES = 4
+_MOST_FILES = 2
 
 
 def show_findings(page: Page, findings: Iterable[Finding]) -> None:

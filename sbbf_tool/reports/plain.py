@@ -2,7 +2,7 @@
 
     from_plain(CheckReport, to_plain(report)) == report
 
-Strings are UTF-8: other bytes of file names are escaped. Fields with the metadata `local` are left out.
+Strings are UTF-8: other bytes of file names are escaped. Fields that are `local` are left out.
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ _FILES_WITHOUT_PROCESSES = 50
 """Number of small files that take as long to process as starting processes does."""
 _TASKS_AHEAD = 2
 _FILES_PER_TASK = 100
+_CHANGES_AHEAD = 4
+"""Files of a task that are in work at the same time, if they are changed: one is built while the others are synced to the disk."""
 _DATA_MEMORY = 128 << 20
 """Number of bytes that work holds of an object at most, if it reads its data; a quarter if the size of the object is unknown."""
 _FOOTER_MEMORY = 4 << 20
@@ -180,11 +182,11 @@ def _rows(context: WorkerContext[Work[Report]], table_files: TableFiles | None, 
 
     work, rows = context.value.of_table(table_files), list[Row[Report]]()
     carry = partial(work, jobs=jobs)
-    # One file is built while three others are synced to the disk; but an append, or a file alone, must stop at once if it is interrupted.
+    # An append, or a file alone, must stop at once if it is interrupted.
     overlaps = work.given.edit is not None and not work.given.edit.append and len(paths) > 1
     with suppress(InterruptError):
-        rows.extend(map_in_order(carry, paths, lambda path: MOST_BYTES // 4, 1, rows) if overlaps else map(carry, paths))
-    # Other exceptions may contain values that cannot be pickled; the row has the reason.
+        rows.extend(map_in_order(carry, paths, lambda path: MOST_BYTES // _CHANGES_AHEAD, 1, rows) if overlaps else map(carry, paths))
+    # After an interrupt, one row may be there twice. Other exceptions may contain values that cannot be pickled; the row has the reason.
     return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in {row.path: row for row in rows}.values()]
 
 
