@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sbbf_tool import log
-from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, UnreadableError, WriteError
+from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, WriteError
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.commit_plan import (
     Copy,
@@ -88,18 +88,24 @@ class Publication:
     def run(self) -> Commit:
         """Commit. See `Table.commit`."""
         for attempt in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
-            state = self._load()
-            success = next((commit for number, commit in self._doubtful.items() if number in state.metadata.snapshots), None)
-            if success is not None:
-                return success
-            ensure_changeable(self._source, state)
             try:
+                state = self._source.load()
+                success = next((commit for number, commit in self._doubtful.items() if number in state.metadata.snapshots), None)
+                if success is not None:
+                    return success
+                ensure_changeable(self._source, state)
                 return self._attempt(state, attempt)
             except CommitConflictError:
                 log.info("another commit to %s came first", self._source.name)
             except CommitStateUnknownError as error:
                 self._doubt = str(error)
                 log.info("the outcome of a commit to %s is unknown: %s", self._source.name, error)
+            except UncertainWriteError:
+                raise
+            except SbbfError as error:
+                if self._doubtful:
+                    raise self._uncertain(error.message) from error
+                raise
         if self._doubtful:
             raise self._uncertain()
         raise RefusedError(
@@ -108,18 +114,10 @@ class Publication:
             hint="try again when fewer writers commit",
         )
 
-    def _load(self) -> TableState:
-        try:
-            return self._source.load()
-        except (UnreadableError, RefusedError) as error:
-            if self._doubtful:
-                raise self._uncertain() from error
-            raise
-
-    def _uncertain(self) -> UncertainWriteError:
+    def _uncertain(self, reason: str = "") -> UncertainWriteError:
         numbers = " or ".join(map(str, self._doubtful))
         return UncertainWriteError(
-            f"it is unknown whether the commit succeeded ({self._doubt})",
+            f"it is unknown whether the commit succeeded ({self._doubt or reason})",
             file=self._source.name,
             hint=f"look for snapshot {numbers} in the table's history",
         )
@@ -153,16 +151,17 @@ class Publication:
             _create(scratch, state, location, data)
             record = build_snapshot(metadata, rewrites, new, location, rows, self._change)
             scratch.keep = True  # from here on a snapshot may refer to them
+            self._doubtful[new.id] = commit
             try:
                 self._source.commit(state, record, self._change.properties)
-            except CommitStateUnknownError:
-                self._doubtful[new.id] = commit
-                raise
-            except UncertainWriteError:
+            except (CommitStateUnknownError, UncertainWriteError):
                 raise
             except (CommitConflictError, SbbfError):
-                scratch.keep = False
-                raise
+                # A proxy may have repeated a request that succeeded, which is then in conflict with itself, or refused its answer.
+                if new.id not in self._source.load().metadata.snapshots:
+                    del self._doubtful[new.id]
+                    scratch.keep = False
+                    raise
         log.info("committed snapshot %s of %s", new.id, self._source.name)
         return commit
 

@@ -133,8 +133,16 @@ def test_a_commit_is_built_again_after_another_one(catalog, table, monkeypatch):
     assert manifests <= referenced
 
 
-@pytest.mark.parametrize("succeeds", [True, False])
-def test_a_commit_without_an_answer_is_looked_for(catalog, table, monkeypatch, succeeds):
+@pytest.mark.parametrize(
+    ("answer", "succeeds"),
+    [
+        (CommitStateUnknownError("no answer"), True),
+        (CommitStateUnknownError("no answer"), False),
+        (CommitConflictError(), True),  # a proxy sent the request twice
+        (RefusedError("forbidden"), True),  # a firewall refused the answer
+    ],
+)
+def test_a_commit_without_an_answer_is_looked_for(catalog, table, monkeypatch, answer, succeeds):
     monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
     source = source_of(catalog)
     commit_of, calls = source.commit, []
@@ -144,7 +152,7 @@ def test_a_commit_without_an_answer_is_looked_for(catalog, table, monkeypatch, s
         if succeeds or len(calls) > 1:
             commit_of(*arguments)
         if len(calls) == 1:
-            raise CommitStateUnknownError("no answer")
+            raise answer
 
     monkeypatch.setattr(source, "commit", lose_answer)
     commit = convert(IcebergTable(source))
@@ -179,6 +187,25 @@ def test_files_stay_if_the_outcome_is_unknown_and_go_after_conflicts(catalog, ta
     assert len(list(Path(table.location()[7:], "metadata").glob("*-manifest?.avro"))) == 4
 
 
+def test_a_refusal_after_an_unknown_outcome_keeps_the_copies(catalog, table, monkeypatch):
+    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    source = source_of(catalog)
+    commit_of, calls = source.commit, []
+
+    def succeed_late(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise CommitStateUnknownError("no answer")
+        raise RefusedError("the token has expired")
+
+    monkeypatch.setattr(source, "commit", succeed_late)
+    with pytest.raises(UncertainWriteError, match=r"unknown whether the commit succeeded \(no answer\)"):
+        convert(IcebergTable(source))
+    commit_of(*calls[0])
+    table.refresh()
+    assert ids_of(table) == list(range(200))
+
+
 @pytest.mark.parametrize("unknown", [True, False])
 def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(catalog, table, monkeypatch, unknown):
     monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
@@ -194,7 +221,7 @@ def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(catalog, tab
         raise CommitStateUnknownError("no answer") if unknown else CommitConflictError
 
     monkeypatch.setattr(source, "commit", fail)
-    with pytest.raises(UncertainWriteError if unknown else UnreadableError, match="no answer" if unknown else "gone"):
+    with pytest.raises(UncertainWriteError, match="no answer" if unknown else "gone"):
         iceberg.commit(copies, ADD)
 
 
