@@ -51,11 +51,6 @@ def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
         assert out == (text if form == "table" else f"```\n{text}```\n")
 
 
-def test_settings_fit_no_format_of_rows(events, capfd):
-    assert run(["advise", str(events), "--writer", "spark", "--format", "csv"]) == 2
-    assert "are text, for which csv has no room: use --format table, markdown or json" in capfd.readouterr().err
-
-
 def test_unknown_writers_are_refused(events):
     with pytest.raises(UsageError, match="the settings of 'hive' are not known; the writers are spark, "):
         advise(events, emit="hive")

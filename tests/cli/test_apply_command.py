@@ -148,13 +148,6 @@ def test_a_configuration_that_was_found_does_not_lead_outside_by_a_link(lake: Pa
     assert listing(outside) == before
 
 
-@each("path", ["ducklake:m.ducklake", "cat:n.t", 'cat:n."my t"', 'cat:n."a/b"'])
-def test_a_configuration_that_was_found_does_not_lead_to_a_catalog(lake: Path, capsys, path: str):
-    (lake / "sbbf.toml").write_text(f"[[filters]]\npaths = '{path}'\ncolumns = \"id\"\n")
-    code, _, error = call(capsys, "apply")
-    assert (code, "paths must lie below" in error) == (2, True)
-
-
 def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
     before = listing(lake / "events")
     replace, changes = places_of_files.replace, []
@@ -172,25 +165,6 @@ def test_an_interrupted_run_is_undone(lake: Path, capfd, monkeypatch):
     assert sum(listing(lake / "events")[name] != data for name, data in before.items()) == 3
     assert run(["remove-filter", "events", "--ours", "--in-place"]) == 0
     assert listing(lake / "events") == before
-
-
-@each(
-    "text, message",
-    [
-        ("", "no filters are declared; write [[filters]] in sbbf.toml"),
-        ("filters = 3", "filters must be written as tables [[filters]]"),
-        ("[[filters]]\npaths = 'a'", "sbbf.toml: [[filters]] 1: key 'columns' is missing"),
-        ("[[filters]]\npaths = '../a'\ncolumns = 'b'", "paths must lie below"),
-        ("[[filter]]\npaths = 'a'", "unknown setting 'filter'"),
-        ('[[filters]]\npaths = "a\\u0000"\ncolumns = "b"', "[[filters]] 1: a path cannot have the character U+0000"),
-    ],
-)
-def test_errors_of_the_configuration(lake: Path, capsys, text: str, message: str):
-    (lake / "sbbf.toml").write_text(text)
-    code, rows, error = call(capsys, "apply")
-    assert (code, rows) == (2, [])
-    assert message in error
-    assert "Traceback" not in error
 
 
 @pytest.fixture

@@ -104,29 +104,6 @@ def test_a_value_that_is_not_utf_8_is_queried_as_its_bytes(tmp_path):
     assert [subprocess.run([*command, value]).returncode for value in (b"a\xff", b"a\xfe", "a\udcff", "a\xff")] == [0, 1, 0, 1]
 
 
-EMPTY_NAMES = [
-    ["inspect", ""],
-    ["probe", "", "a", "1"],
-    ["verify", ""],
-    ["advise", ""],
-    ["add-filter", "", "-c", "a", "--in-place"],
-    ["add-filter", "a.parquet", "-c", "a", "-o", ""],
-    ["repair", "a.parquet", "-o", ""],
-    ["paimon", "build", "a.parquet", "-c", "a", "-o", ""],
-]
-
-
-@each("arguments", EMPTY_NAMES)
-def test_an_empty_name_is_reported(tmp_path, monkeypatch, capfd, arguments):
-    monkeypatch.chdir(tmp_path)
-    pq.write_table(pa.table({"a": [1, 2]}), "a.parquet")
-    assert run(arguments) == 2
-    _, err = capfd.readouterr()
-    assert err.startswith(("sbbf: the name of ", "sbbf: the path of "))
-    assert "is empty" in err
-    assert os.listdir(tmp_path) == ["a.parquet"]
-
-
 GONE = {
     "state": ["check", "{0}", "--state", "s.db"],
     "glob": ["inspect", "**/*.parquet"],

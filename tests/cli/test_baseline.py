@@ -69,12 +69,6 @@ def test_a_report_of_another_command(form, lake, capfd):
     assert capfd.readouterr().err.startswith(f"sbbf: saved.{form}: the baseline is not a report of sbbf check")
 
 
-@each("name", ["nothere", "lake", "a\0b"])
-def test_no_file(name, lake, capfd):
-    assert run(["check", "lake", "--baseline", name]) == 2
-    assert "the baseline cannot be read" in capfd.readouterr().err
-
-
 def test_an_unreadable_file_still_fails(lake, capfd):
     (lake / "lake" / "c.parquet").write_text("not a Parquet file at all")
     baseline = save(lake, "json", capfd, "lake/a.parquet", "lake/b.parquet")

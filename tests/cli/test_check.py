@@ -17,12 +17,6 @@ from sbbf_tool.rules.facts import Reads
 from support.defects import DEFECTS
 from support.tables import each
 
-
-@pytest.fixture
-def lying(fixtures: Path) -> str:
-    return str(fixtures / "spark-boolean.parquet")
-
-
 FILES = ("spark-boolean", "duckdb-defaults", "datafusion-one-column", "events")
 
 
@@ -42,25 +36,6 @@ class TestExitCodes:
     def test_findings_as_bad_as_that(self, name, fail_on, code, fixtures):
         options = ["--fail-on", fail_on] if fail_on else []
         assert run(["check", str(fixtures / f"{name}.parquet"), *options]) == code
-
-    @each(
-        "options, message",
-        [
-            (["--select", "missing-lenght"], "did you mean missing-length"),
-            (["--fail-on", "fatal"], "choose from error, warning, info"),
-            (["--require", "flagg"], "did you mean flag?"),
-            (["--select", "false-negatives", "--quick"], "a quick check does not read the data"),
-            (["--max-fpp", "0"], "max fpp must be above 0, not 0.0"),
-            (["--max-fpp", "few"], "write 0.01 or 1%"),
-        ],
-    )
-    def test_missing_files_never_count_as_sound(self, options, message, lying, capfd):
-        assert run(["check", lying, *options]) == 2
-        out, err = capfd.readouterr()
-        assert out == ""
-        assert err.startswith("sbbf: ")
-        assert err.count("\n") == 1
-        assert message in err
 
 
 class TestConfig:

@@ -39,16 +39,6 @@ def numbers(tmp_path):
     return str(path)
 
 
-def one_error(capfd) -> str:
-    """The one line that an error may print."""
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("sbbf: ")
-    assert err.count("\n") == 1
-    assert err.endswith("\n")
-    return err
-
-
 class TestProbe:
     def test_more_values_than_can_be_held_are_refused(self, filtered, tmp_path, capfd, monkeypatch):
         """A pipe may have no end."""
@@ -65,33 +55,6 @@ class TestProbe:
     )
     def test_negative_numbers_are_values(self, numbers, column, value, code):
         assert run(["probe", numbers, column, value]) == code
-
-
-class TestAddAndRemove:
-    @each(
-        "options, code, message",
-        [
-            (["-c", "user_id"], 2, "name another file (-o), or change the file in place (--in-place)"),
-            (["-c", "user_id", "--in-place", "-o", "x"], 2, "two targets are given for the result; either name another file (-o)"),
-            (["-c", "usr_id", "--in-place"], 2, "did you mean user_id?"),
-            (["-c", "user_id", "--fpp", "1.5", "--in-place"], 2, "1.5"),
-            (["-c", "user_id", "--fpp", "150 %", "--in-place"], 2, "1.5"),
-            (["-c", "user_id", "--fpp", "1x%", "--in-place"], 2, "'1x%' is no number or percentage"),
-            (["-c", "user_id", "--ndv", "10", "--in-place"], 4, "a row group has 621 distinct values"),
-            (["-c", "user_id", "--fpp", "nan", "--in-place"], 2, "nan"),
-            (["-c", "user_id", "--max-bytes", "63", "--in-place"], 2, "at least 64"),
-            (["-c", "user_id", "--max-bytes", "many", "--in-place"], 2, "write 65536, 64KiB or 1MB"),
-            (["-c", "user_id", "--ndv", "0", "--in-place"], 2, "at least 1"),
-            (["-c", "user_id", "--ndv", "1" + "0" * 400, "--in-place"], 2, "at most 9223372036854775807"),
-            (["-c", "user_id", "-o", "/nowhere/at/all.parquet"], 4, "create it first"),
-            (["--in-place"], 2, "--column"),
-        ],
-    )
-    def test_a_refusal_names_the_remedy(self, events, options, code, message, capfd):
-        before = events.read_bytes()
-        assert run(["add-filter", str(events), *options]) == code
-        assert message in one_error(capfd)
-        assert events.read_bytes() == before
 
 
 class TestTheDoor:
@@ -159,13 +122,6 @@ def test_exit_codes(explained, value, code):
 def test_two_values(fixtures, explained):
     assert run(["explain", str(fixtures / "events.parquet"), "user_id", "42", "43"]) == 1
     assert run(["explain", explained, "n", "-3", "-4"]) == 0
-
-
-@each("seconds", ["-1", "0", "nan", "inf", "1e300"])
-def test_a_time_that_is_no_limit(capfd, seconds, monkeypatch):
-    monkeypatch.setenv("SBBF_EXPLAIN_TIMEOUT", seconds)
-    assert run(["explain", "f.parquet", "id", "-1", "--run", "pyarrow"]) == 2
-    assert f"the time limit must be above 0, and at most 2,592,000 seconds (30 days), not {float(seconds):g}" in capfd.readouterr().err
 
 
 @pytest.fixture

@@ -67,58 +67,15 @@ class TestSearch:
         assert run(["check", lying, "--ignore", "correctness"]) == 0
 
 
-def test_a_named_file_may_have_settings_of_other_commands_alone(folder, lying, capfd):
-    for text, code in (("engines = ['duckdb']", 0), ("[check]\nquick = true", 0), ("[other]", 2)):
-        assert run(["inspect", lying, "--config", str(write(folder / "named.toml", text))]) == code
-    assert "unknown setting 'other'" in capfd.readouterr().err
-    assert run(["apply", "--config", str(write(folder / "named.toml", "[[filter]]\n"))]) == 2
-    assert "unknown setting 'filter'; did you mean filters?" in capfd.readouterr().err
-
-
 class TestUnusableFiles:
-    @each(
-        "text, message",
-        [
-            ("[check", "not TOML"),
-            ("[chekc]\nquick = true", "unknown setting 'chekc'; did you mean check?; --config none ignores it"),
-            ("[[filter]]\npaths = 'a'", "unknown setting 'filter'; did you mean filters?; --config none ignores it"),
-            ("[check]\nconfig = 'x'", "[check]: --config has no key"),
-            ("[check]\nfail-on = 'never'", "sbbf.toml: [check]: fail-on"),
-            ("[check]\nmax_fpp = 0.1", "unknown setting 'max_fpp'; did you mean max-fpp?"),
-            ("[check]\nmax-fpp = true", "max-fpp must be a number, not true"),
-            ("[check]\nselect = 'correctness'", "select must be a list of strings, not 'correctness'"),
-            ("[check]\nquick = 1", "quick must be true or false, not 1"),
-            ("[check]\nignore = ['W3']", "unknown rule 'W3'"),
-            ("[check]\nformat = 'yaml'", "sbbf.toml: [check]: format: unknown 'yaml'; choose from table, json"),
-            ("[check]\nmax-fpp = 2", "sbbf.toml: [check]: max-fpp"),
-            ("[[check.paths]]\npaths = 3", "[[check.paths]]: paths must be a glob or a list of globs, not 3"),
-            ("[[check.paths]]\npaths = 'a'\nformat = 'json'", "[[check.paths]]: unknown setting 'format'"),
-            ("[[check.paths]]\npaths = 'a'\nmax-fpp = 2", "[[check.paths]]: max fpp must be above 0 and below 1"),
-            ("spark = 1", "spark must be a table, not 1"),
-            ("check = 3", "check must be a table, not 3"),
-            ("\ufeff[check]\nquik = true", "[check]: unknown setting 'quik'; did you mean quick, quiet?"),
-            ("[spark]\na.b = [1]", "spark.a.b must be text, a number, true or false"),
-            ("[check]\npaths = ['a']", "paths must be written as tables [[check.paths]]"),
-        ],
-    )
-    def test_are_errors(self, text, message, folder, lying, capfd):
-        write(folder / "sbbf.toml", text)
-        assert run(["check", lying]) == 2
-        out, err = capfd.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert message in err
-        assert run(["check", lying, "--config", "sbbf.toml"]) == 2
-        assert message.partition("; --config none")[0] in capfd.readouterr().err
-        assert run(["check", "--help"]) == 0
+    """mistakes.txt has those of text that cannot be meant."""
 
-    @each("text", ["[tool.sbbf", "tool = 3 # sbbf", "[tool]\nsbbf = 3", "[tool.sbbf]\ncheck = 3"])
-    def test_of_a_project(self, text, folder, lying, capfd):
-        for encoding in ("utf-8", "utf-16"):
-            (folder / "pyproject.toml").write_text(text, encoding=encoding)
-            assert run(["check", lying]) == 2
-            err = capfd.readouterr().err
-            assert err.startswith(f"sbbf: {folder}/pyproject.toml: ")
-            assert err.count("\n") == 1
+    def test_in_another_encoding(self, folder, lying, capfd):
+        (folder / "pyproject.toml").write_text("[tool.sbbf]", encoding="utf-16")
+        assert run(["check", lying]) == 2
+        err = capfd.readouterr().err
+        assert (err.startswith(f"sbbf: {folder}/pyproject.toml: "), err.count("\n")) == (True, 1)
+        assert run(["check", "--help"]) == 0
 
     def test_no_regular_file(self, folder, lying, capfd):
         os.mkfifo(folder / "sbbf.toml")
@@ -174,12 +131,6 @@ class TestTrust:
         assert run(["inspect", lying, *words]) == 2
         err = capfd.readouterr().err
         assert f"settings of Spark can run code, and every user can write to it; use them with --config {path}" in err
-
-    def test_what_allows_a_change_is_no_setting(self, folder, fixtures, capfd):
-        for key in ("in-place = true", "column = ['user_id']", "allow = ['table-files']", "rebuild = 'all'", "output = 'x'"):
-            write(folder / "sbbf.toml", f"[add-filter]\n{key}\n")
-            assert self.change(fixtures, folder) == 2
-            assert "has no key" in capfd.readouterr().err
 
 
 class TestPaths:

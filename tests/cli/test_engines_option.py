@@ -82,22 +82,6 @@ def test_a_quiet_change_still_warns_of_lost_rows(capfd):
     assert text not in output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet", "--engines", "spark")
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ("duckbd", "unknown engine 'duckbd'; did you mean duckdb"),
-        ("duckdb-1.4,duckdb-1.3", "mean an engine twice"),
-        ("duckdb,", "unknown engine ''"),
-    ],
-)
-@pytest.mark.parametrize("command", ["advise", "check", "explain", "add-filter"])
-def test_other_names_are_refused(capfd, command, names, message):
-    rest = {"explain": ["id", "5"], "add-filter": ["-c", "id", "--dry-run"]}.get(command, [])
-    text = output_of(capfd, command, "a.parquet", *rest, "--engines", names)
-    assert text.startswith("2\n")
-    assert message in text
-
-
 def test_all_is_every_engine_and_overrides_the_file(capfd):
     rest = ["explain", "a.parquet", "id", "5"]
     everything = output_of(capfd, *rest)

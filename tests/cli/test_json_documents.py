@@ -85,5 +85,3 @@ def test_schemas_are_printed_by_their_names(capsys):
     for name in ("inspect", "sbbf.inspect"):
         assert run(["schema", name]) == 0
         assert json.loads(capsys.readouterr().out)["properties"]["schema"] == {"const": "sbbf.inspect"}
-    assert run(["schema", "sbbf.inspct"]) == 2
-    assert capsys.readouterr().err == "sbbf: there is no document 'sbbf.inspct'; did you mean inspect, paimon-inspect?\n"

@@ -56,8 +56,3 @@ def test_harmed_readers_are_named_by_the_rule():
 def test_without_a_name_all_rules_are_listed(capfd):
     assert run(["rule"]) == 0
     assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == [rule.name for rule in all_rules()]
-
-
-def test_unknown_names(capfd):
-    assert run(["rule", "saturatd"]) == 2
-    assert "did you mean saturated" in capfd.readouterr().err

@@ -99,11 +99,3 @@ def test_the_same_mistake_has_the_same_code(folder, mistake, capsys):
 @each("value", ["five", "1e400"])
 def test_a_value_that_the_column_cannot_hold(folder, name, value):
     assert {run([name, path, "id", value]) for path in ("a.parquet", "lake")} == {2}
-
-
-RATES = ["add-filter a.parquet -c id --fpp 2 -n", "resize a.parquet --fpp 2 -n", "advise a.parquet --fpp 1e-300"]
-
-
-@each("line", RATES)
-def test_a_rate_that_no_filter_has(folder, line):
-    assert run(line.split()) == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -62,100 +61,6 @@ def test_each_file_in_both_formats(command, mode, capfd):
     assert [row["exit_code"] for row in rows] == [0, 3, 0]
     assert [row["report"] and row["report"]["file"] for row in rows] == ["d/a.parquet", None, "d/c.parquet"]
     assert "error" not in rows[0]
-
-
-@each(
-    "name, code, message",
-    [
-        ("r.txt", 2, "must end with one of .json, .csv"),
-        ("", 2, "must end with one of .json, .csv"),
-        ("d/a.parquet", 4, "the file holds data and is not a report"),
-        ("d/new.parquet", 2, "the report would be one of the files of d: name it elsewhere, or without .parquet"),
-        ("no/such/r.parquet", 4, "no/such/r.parquet: its folder does not exist; create it first"),
-    ],
-)
-@each("command", CHANGES)
-def test_a_report_that_cannot_be_saved_changes_no_file(command, name, code, message, capfd):
-    before = contents()
-    assert run([*command, "d", "--in-place", "--report", name]) == code
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err
-    assert contents() == before
-
-
-WHERE = (
-    "no target is given for the result; choose to only try it (--dry-run), name another file (-o), or change the file in place (--in-place)"
-)
-BOTH = "two targets are given for the result; either name another file (-o), or change the file in place (--in-place)"
-
-
-@each(
-    "arguments, message",
-    [
-        (["d"], WHERE),
-        (["d/a.parquet", "d/c.parquet"], WHERE),
-        (["d/a.parquet", "--in-place", "-o", "x"], BOTH),
-        (["d/a.parquet", "d/c.parquet", "-o", "x"], "--output names one file"),
-        (["d", "-o", "x"], "--output names one file"),
-        (["d/a.parquet", "--where", "p = 1", "-o", "x"], "--output names one file"),
-        (["d", "-n", "-o", "x"], "--output names one file"),
-        (["d", "-n", "--in-place", "-o", "x"], BOTH),
-    ],
-)
-@each("command", CHANGES)
-def test_wrong_destinations_are_reported_before_a_file_is_read(command, arguments, message, capfd, monkeypatch):
-    def fail(*args: object, **options: object) -> None:
-        raise AssertionError("a file was read")
-
-    before = contents()
-    monkeypatch.setattr("sbbf_tool.storage.places.open_source", fail)
-    monkeypatch.setattr("sbbf_tool.storage.places.entries", fail)
-    assert run([*command, *arguments, "--report", "r.json"]) == 2
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err
-    assert contents() == before
-    assert sorted(os.listdir()) == ["d"]
-
-
-@each(
-    "arguments, message",
-    [
-        (["check", "d/a.parquet", "--config", ""], "no such file"),
-        (["advise", "d/a.parquet", "--query", "@"], "queries file : no such file"),
-        (["engines", "--type", ""], "unknown type ''"),
-        (["explain", "d/a.parquet", "user_id", "1", "--engines", ""], "unknown engine ''"),
-        (["inspect", "d/a.parquet", "--keys", ""], "no such file"),
-        (["inspect", "d/a.parquet", "--where", ""], "cannot parse"),
-        (["inspect", "d/a.parquet", "--on", ""], "--on takes local"),
-        (["check", "d/a.parquet", "--select", ""], "unknown rule"),
-        (["check", "d/a.parquet", "--fail-on", ""], "choose from error, warning, info"),
-        (["check", "d/a.parquet", "--require", ""], "no column ''"),
-        (["advise", "d/a.parquet", "--query", ""], ""),
-    ],
-)
-def test_an_empty_text_is_not_an_option_that_was_left_out(arguments, message, capfd):
-    assert run(arguments) == 2
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err
-
-
-@each(
-    "command",
-    [
-        ["inspect", "--files-from", "x.csv", "--report", "x.csv"],
-        ["probe", "d/a.parquet", "user_id", "--values-file", "x.csv", "--report", "x.csv"],
-        ["advise", "d/a.parquet", "--query", "@x.csv", "--report", "./x.csv"],
-        ["check", "d/a.parquet", "--baseline", "x.csv", "--report", "x.csv"],
-    ],
-)
-def test_a_report_does_not_replace_an_input(command, capfd):
-    Path("x.csv").write_text("d/a.parquet\n")
-    assert run(command) == 2
-    assert "the report would replace a file that the command line names too" in capfd.readouterr().err
-    assert Path("x.csv").read_text() == "d/a.parquet\n"
 
 
 NAMES = ['a\nb, "c"', "\u202ereversed", "a\\x0a", "tab\t", "::error::x", "x\n##[error]x"]

@@ -57,28 +57,6 @@ def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
     assert run(["probe", *arguments]) == code
 
 
-HINT = ": quote the glob, or use -c COLUMN --value VALUE"
-
-
-@each(
-    "arguments",
-    [
-        ["probe", *FILES, "n", "-5"],
-        ["probe", *FILES],
-        ["probe", *FILES, "n", "--null"],
-        ["probe", *FILES, "*", "5"],
-        ["probe", "a.parquet", "./b.parquet", "n", "1"],
-        ["explain", *FILES, "-5"],
-        ["explain", *FILES, "--null"],
-    ],
-)
-def test_a_glob_without_quotes_is_recognised(arguments, capfd):
-    assert run(arguments) == 2
-    out, err = capfd.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert f"b.parquet{HINT}" in err
-
-
 def test_a_file_with_the_name_of_a_column_changes_nothing(capfd):
     codes = [run(["probe", "a.parquet", "n", value]) for value in ("1", "n = 1")]
     shutil.copy("a.parquet", "n")

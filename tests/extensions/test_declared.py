@@ -182,8 +182,6 @@ ROOMS = (
 )  # fmt: skip
 ABOUT_EXTENSIONS = (
     "cli/test_apply_command.py::TestTables",
-    "cli/test_apply_command.py::test_a_configuration_that_was_found_does_not_lead_to_a_catalog",
-    "cli/test_commands.py::test_a_time_that_is_no_limit",
     "cli/test_completion.py::test_what_can_follow",
     "cli/test_declared_filters.py",
     "cli/test_environment.py::test_commands_that_change_files",

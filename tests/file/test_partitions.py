@@ -49,28 +49,11 @@ def test_a_predicate_of_a_path(predicate, accepted):
     assert pickle.loads(pickle.dumps(parsed_predicate)).accepts(PATH) is accepted
 
 
-@each(
-    "predicate, message",
-    [
-        ("", "at the end"),
-        ("dt", "at the end"),
-        ("dt =", "at the end"),
-        ("dt = '2026", 'at "\'2026"'),
-        ("dt == 'a' 'b'", "at \"'b'\""),
-        ("dt = now()", "at 'now'"),
-        ("7 = hour", "at '7'"),
-        ("dt in ()", "at ')'"),
-        ("dt = 'a' and", "at the end"),
-        ("(dt = 'a'", "at the end"),
-        ("__import__('os')", "at '('"),
-        ("(" * 1000 + "dt = 'a'", "nested brackets"),
-        ("not " * 1000 + "dt = 'a'", "nested brackets"),
-    ],
-)
-def test_an_error_shows_the_part_that_cannot_be_parsed(predicate, message):
-    with pytest.raises(UsageError) as error:
+@each("predicate", ["(" * 1000 + "dt = 'a'", "not " * 1000 + "dt = 'a'"])
+def test_nesting_has_an_end(predicate):
+    """What else cannot be parsed is in cli/mistakes.txt."""
+    with pytest.raises(UsageError, match="nested brackets"):
         Predicate(predicate)
-    assert message in str(error.value)
 
 
 def test_an_unknown_column_is_reported_as_an_error():

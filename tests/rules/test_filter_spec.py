@@ -51,45 +51,6 @@ def test_where_selects_partitions(tmp_path: Path):
         declaration.matches(str(tmp_path / "a.parquet"))
 
 
-@each(
-    "table, message",
-    [
-        ({"paths": "a"}, "key 'columns' is missing"),
-        ({"columns": "a"}, "key 'paths' is missing"),
-        ({"paths": "a", "columns": "id", "max_bytes": 64}, "unknown key 'max_bytes'; did you mean max-bytes?"),
-        ({"paths": "a", "columns": "id", "color": 1}, "unknown key 'color'; choose from paths, columns, fpp"),
-        ({"paths": [], "columns": "id"}, r"paths must be a path or glob, or a list of them, not \[\]"),
-        ({"paths": "a", "columns": [1]}, r"columns must be a column or a list of columns, not \[1\]"),
-        ({"paths": "a", "columns": "id", "fpp": "200 %"}, "fpp must be above 0 and below 1, not 2"),
-        ({"paths": "a", "columns": "id", "fpp": "low"}, "fpp must be a number, not 'low'"),
-        ({"paths": "a", "columns": "id", "fpp": True}, "fpp must be a number, not True"),
-        ({"paths": "a", "columns": "id", "fpp": 2}, "fpp must be above 0 and below 1, not 2"),
-        ({"paths": "a", "columns": "id", "ndv": 0}, "ndv must be at least 1, not 0"),
-        ({"paths": "a", "columns": "id", "ndv": 1.5}, "ndv must be an integer, not 1.5"),
-        ({"paths": "a", "columns": "id", "max-bytes": 1}, "max bytes must be at least 64, not 1"),
-        (
-            {"paths": "a", "columns": "id", "max-bytes": "much"},
-            "max-bytes must be an integer, a size such as 1MiB, or a table of them by column, not 'much'",
-        ),
-        ({"paths": "a", "columns": "id", "max-bytes": {"id": "much"}}, "max-bytes must be an integer, a size such as 1MiB"),
-        ({"paths": "a", "columns": "id", "share-of-data": 0}, "the share of data must be above 0 and at most 1"),
-        ({"paths": "a", "columns": "id", "share-of-data": float("inf")}, "the share of data must be above 0 and at most 1"),
-        ({"paths": "a", "columns": "id", "where": "day ="}, "predicate"),
-        ({"paths": "a", "columns": "id", "where": 3}, "where must be a predicate in a string, not 3"),
-    ],
-)
-def test_a_wrong_key_is_an_error_with_file_and_table(tmp_path: Path, table: dict[str, object], message: str):
-    with pytest.raises(UsageError, match=message) as info:
-        parse(tmp_path, {"paths": "a", "columns": "id"}, table)
-    assert str(info.value).startswith(f"{tmp_path}/sbbf.toml: [[filters]] 2: ")
-
-
-@each("tables", [3, {"paths": "a"}, ["a"]])
-def test_filters_must_be_tables(tables: object):
-    with pytest.raises(UsageError, match=r"filters must be written as tables \[\[filters\]\]"):
-        parse_specs(tables, "sbbf.toml", PLACE)
-
-
 @each("path", ["../other", "a/../../other", "/elsewhere", "s3://bucket/a", "ducklake:meta.db#t", "prod:events.clicks", "a/**/../../.."])
 def test_the_paths_of_a_file_that_was_found_are_below_it(tmp_path: Path, path: str):
     table = {"paths": ["a/**", path], "columns": "id"}

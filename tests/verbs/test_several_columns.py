@@ -101,37 +101,6 @@ def test_rows_of_a_partition_are_certain(lake: None, capfd: pytest.CaptureFixtur
     assert [[hit.count for hit in row.report.hits] for row in rows if row.report] == [[], [2]]
 
 
-@each(
-    "text, message",
-    [
-        ("user = 1 and colour = 'x'", "no file has the column"),
-        ("user = 1 and device = 'x' or day = 1", "at 'or'"),
-        ("user > 1", "has >: filters answer = and IN alone"),
-        ("user = 1 and device is not null", "has not: filters answer = and IN alone"),
-        ("user = 'x' and day = 0", "is not a value of INT64"),
-        ("user = null", "no value equals NULL"),
-    ],
-)
-def test_wrong_conditions(lake: None, capfd: pytest.CaptureFixture[str], text: str, message: str) -> None:
-    assert main(["probe", "lake", text]) == 2
-    assert message in capfd.readouterr().err
-
-
-@each(
-    "words, message",
-    [
-        (["id", "=", "42"], 'write the condition in quotes: "id = 42"'),
-        (["id", "in", "(1, 2)"], 'write the condition in quotes: "id in (1, 2)"'),
-    ],
-)
-def test_a_condition_that_is_none_is_no_search_for_its_text(lake: None, capfd, words: list[str], message: str) -> None:
-    assert main(["probe", "lake", *words]) == 2
-    assert message in capfd.readouterr().err
-    assert main(["probe", "lake", "*", "id = 42"]) in (0, 1)
-    # These are values.
-    assert main(["probe", "lake", "device", "IN", "DE"]) == main(["probe", "lake", "device", "="]) == 1
-
-
 def test_python_takes_a_condition_or_values_by_column(lake: None) -> None:
     path = "lake/day=0/a.parquet"
     by_text, by_column = (probe(path, "user", [0, 1], confirm=True, also=also) for also in ("device = 'b'", {"device": "b"}))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, UsageError, add_filters, check, repair, resize_filters, size_filter
+from sbbf_tool import RefusedError, add_filters, check, repair, resize_filters, size_filter
 from sbbf_tool.bloom import sizing
 from sbbf_tool.reports.findings import ERROR, WARNING
 from support.samples import places
@@ -141,22 +141,3 @@ def test_the_formula_of_the_first_draft_is_too_low() -> None:
 )
 def test_sizes_that_may_not_be_written_are_left_out(options: dict[str, Any], choices: list[str]) -> None:
     assert [size.choice for size in size_filter(**options).sizes] == choices
-
-
-@each(
-    "options, message",
-    [
-        ({}, "give ndv, a size in bytes, or both"),
-        ({"fpp": 0.01}, "give ndv, a size in bytes, or both"),
-        ({"ndv": 1, "fpp": 0.01, "num_bytes": 64}, "give two of them"),
-        ({"ndv": 0}, "ndv must be from 1 to 9223372036854775807, not 0"),
-        ({"ndv": 10**400}, "ndv must be from 1 to 9223372036854775807, not 1000"),
-        ({"num_bytes": 31}, "size must be from 32 to 134217728 bytes, not 31"),
-        ({"num_bytes": 256 * MIB}, "size must be from 32 to 134217728 bytes, not 268435456"),
-        ({"ndv": 1, "fpp": 1.0}, "fpp must be above 0 and below 1, not 1.0"),
-        ({"num_bytes": 64, "fpp": 1e-12}, "a bitset of 64 bytes holds no value at 1e-12; one value has 1.9e-10"),
-    ],
-)
-def test_other_numbers_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        size_filter(**options)

@@ -161,39 +161,6 @@ def test_the_command(tmp_path, index, capsys):
     assert "row 23" in capsys.readouterr().out
 
 
-@each(
-    "arguments, code, message",
-    [
-        (["{lake}", "-o", "{index}"], 2, "a new index needs --column and --output"),
-        (["{lake}", "-c", "v"], 2, "a new index needs --column and --output"),
-        (["{lake}", "-c", "v", "-o", "{lake}/x.sbbfx"], 2, "the index would be among the files"),
-        (["{lake}", "-c", "v", "-o", "{lake}x"], 2, "ends with .sbbfx"),
-        (["{lake}", "-c", "v", "-o", "{index}"], 4, "the index exists"),
-        (["http://127.0.0.1:1/a.parquet?sig=x", "-c", "v", "-o", "{lake}/../new.sbbfx"], 4, "could read its password or signature"),
-        (["{lake}", "-c", "v", "-o", "s3://bucket/x.sbbfx"], 4, "written on this machine"),
-        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "0.1", "--false-files", "3"], 2, "or a number of false files"),
-        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--fpp", "2"], 2, "fpp must be above 0"),
-        (["{lake}", "-c", "v", "-o", "{lake}/../new.sbbfx", "--where", "a = 1"], 2, "a"),
-        (["{lake}", "-c", "w", "-o", "{lake}/../new.sbbfx"], 2, "no file has the column"),
-        (["{lake}/none.parquet", "-c", "v", "-o", "{lake}/../new.sbbfx"], 3, "none.parquet"),
-        (["{index}", "-c", "v"], 2, "an index keeps its column"),
-        (["{lake}/none.sbbfx"], 3, "there is no index; build it with sbbf index"),
-        (["{lake}", "-c", "v", "-o", "/proc/x.sbbfx"], 4, "the index cannot be created: No such file"),
-        (["{lake}", "{index}", "-c", "v", "-o", "{lake}/../new.sbbfx"], 2, "is an index: give it as the only PATH"),
-    ],
-)
-def test_what_is_refused(arguments, code, message, tmp_path, index, capsys):
-    lake = write_lake(tmp_path / "lake", "int64", 2)
-    build(lake, index)
-    capsys.readouterr()
-    before = sorted(os.listdir(tmp_path))
-    assert sbbf(["index", *(argument.format(lake=lake, index=index) for argument in arguments)]) == code
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert message in err
-    assert sorted(os.listdir(tmp_path)) == before
-
-
 def test_only_some_partitions_are_indexed(tmp_path, index):
     lake = tmp_path / "lake"
     for number in range(4):
@@ -275,8 +242,6 @@ def test_a_quick_query_lists_no_files(tmp_path, index, capsys):
     assert names("--quick") == [path for path in names() if path != f"{lake}/new.parquet"]
     assert sbbf(["probe", str(index), "v", "--quick", "--", "-3"]) == 1
     assert capsys.readouterr().out.endswith("the index excludes 7 other files\n")
-    for arguments in ([str(lake), "v", "1"], [str(index), "*", "1"], [str(index), "v", "1", "--where", "a = 1"], [str(index), "n", "1"]):
-        assert sbbf(["probe", *arguments, "--quick"]) == 2
     (lake / "000.parquet").unlink()
     update_index(str(index))
     assert sbbf(["probe", str(index), "v", "--quick", "--", "-3"]) == 1
@@ -332,33 +297,21 @@ def test_files_stay_in_the_index_when_a_folder_cannot_be_listed(tmp_path, index,
     assert (report.failed_files, report.vanished_files) == (1, 1)
 
 
-def test_an_index_is_only_read(tmp_path, index, capsys):
+def test_an_index_is_only_read(tmp_path, index):
     lake = write_lake(tmp_path / "lake", "int64", 2)
     build(lake, index)
-    before = {path: path.read_bytes() for path in lake.iterdir()}
-    declaration = tmp_path / "sbbf.toml"
-    declaration.write_text('[[filters]]\npaths = "lake"\ncolumns = "v"\n')
-    for command in (["add-filter", "-c", "v"], ["remove-filter"], ["repair"], ["apply", "--config", str(declaration)]):
-        assert sbbf([command[0], str(index), *command[1:], "--in-place"]) == 4
-        assert "an index is only read" in capsys.readouterr().err
     with pytest.raises(RefusedError, match="an index is only read"):
         run(RemoveFilter(), index, edit=Edit(in_place=True))
     for paths in ([str(index), str(lake)], [str(lake), str(index)]):
-        assert sbbf(["probe", *paths, "-c", "v", "--value", "1"]) == 2
-        assert "give it as the only PATH" in capsys.readouterr().err
         with pytest.raises(UsageError, match="the only path of a run"):
             list(run(Probe("v", [1]), paths))
         with pytest.raises(UsageError, match="it is an index"):
             build_index(paths, "v", tmp_path / "new.sbbfx")
-    assert sbbf(["probe", str(lake), str(index), "v", "1"]) == 2
-    assert "is an index: give it as the only PATH" in capsys.readouterr().err
     for function in (prune, probe):
         with pytest.raises(UsageError, match="it is an index") as error:
             function(index, "v", [1])
         assert "run(Probe(...), path)" in str(error.value)
         assert "prune_index" in str(error.value)
-    assert sbbf(["probe", str(index), "v", "1", "--as-files"]) == 2
-    assert {path: path.read_bytes() for path in lake.iterdir()} == before
 
 
 def test_engines_read_the_segments(tmp_path, index):
@@ -548,16 +501,6 @@ def test_one_process_updates_an_index(tmp_path, index):
         current.write_bytes(data)
         with pytest.raises(ChangedError, match="another process has updated the index"):
             late.publish(late.before)
-
-
-def test_the_first_file_says_how_values_are_read(tmp_path, index):
-    """Without any row, a run would not say that no file has the column, or that values are of another type."""
-    lake = write_lake(tmp_path / "lake", "int64", 3)
-    build(lake, index)
-    rows = list(run(Probe("v", [-5]), index))
-    assert len(rows) == 1
-    assert rows[0].report is not None
-    assert rows[0].report.is_absent
 
 
 @pytest.mark.slow

@@ -148,19 +148,6 @@ def test_the_partition_answers_where_no_filter_does(tmp_path, sbbf):
         assert [file["answers"][0]["may_hold"] for file in document(outcome)["files"]] == expected
 
 
-@each(
-    "arguments, message",
-    [
-        (["custmer", "x"], "column custmer: there is no column 'custmer'; did you mean customer?"),
-        (["id", "one"], "column id: 'one' is not a value of type BIGINT"),
-        (["id"], "no value: give COLUMN VALUE"),
-        (["customer[k]", "x"], "not a map"),
-    ],
-)
-def test_a_wrong_query_ends_with_2(orders, arguments, message, sbbf):
-    assert_error(sbbf("probe", orders, *arguments), 2, message)
-
-
 def test_build_writes_paimons_bytes(orders, index, data_file, tmp_path, sbbf):
     for options in (["-c", "customer:items=1000"], []):
         (tmp_path / "x").unlink(missing_ok=True)
@@ -172,31 +159,6 @@ def test_build_writes_paimons_bytes(orders, index, data_file, tmp_path, sbbf):
     assert sbbf("verify", f"{data_file}.index")[1].endswith("2 of 2 filters verified\n")
     assert_error(sbbf("build", data_file, "-c", "id"), 4, "the output file exists")
     assert Path(f"{data_file}.index").stat().st_size == 274
-
-
-@each(
-    "options, code, message",
-    [
-        (["-c", "nmae"], 2, "no column 'nmae'"),
-        (["-c", "id", "-c", "id"], 2, "a column is named twice"),
-        (["-c", "flag"], 2, "no Bloom filter for type BOOLEAN"),
-        (["-c", "id:item=3"], 2, "column id: 'item' is not an option, or is repeated; the options are items, fpp, type"),
-        (["-c", "id:fpp=nan"], 2, "column id: fpp must be at least 1e-30 and below 1, not nan"),
-        (["-c", "id:items=999999999999999999"], 2, "overflows"),
-        ([], 2, "no column to index"),
-        (["-c", "id", "-o", "/nowhere/at/all"], 4, "the folder of the output file does not exist"),
-    ],
-)
-def test_invalid_requests_are_refused(data_file, options, code, message, sbbf):
-    assert_error(sbbf("build", data_file, *options), code, message)
-    assert os.listdir(data_file.parent) == ["a.parquet"]
-
-
-def test_paths_that_are_no_data_files(tmp_path, sbbf):
-    for suffix, code, message in (("parquet", 3, "a.parquet: "), ("orc", 3, "a.orc: "), ("avro", 3, "a.avro: "), ("csv", 2, "supported: ")):
-        (tmp_path / f"a.{suffix}").write_bytes(b"PAR1 or something, but not enough of it")
-        assert_error(sbbf("build", tmp_path / f"a.{suffix}", "-c", "id"), code, message)
-    assert_error(sbbf("build", tmp_path / "none.orc", "-c", "id"), 3, "no such file")
 
 
 def test_verify_ends_with_1_on_false_negatives(orders, index, tmp_path, sbbf):

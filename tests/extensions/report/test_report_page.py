@@ -20,7 +20,7 @@ import pytest
 import sbbf_tool
 from extensions.report.html_pages import ParsedPage, parse_page
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.report import write_report
 from sbbf_tool.extensions.report.contents import FileContents
 from sbbf_tool.extensions.report.gather import Gather
@@ -230,12 +230,6 @@ class TestQueries:
             (row,) = [row for row in table.rows if engine.name in str(row[0]).split(", ")]
             assert row[1:] == [engine.steps.count(step) for step in ("statistics", "dictionary", "filter", "read", "harm")]
 
-    @each("query, message", [("id >", "id >"), ("nothing = 5", "nothing"), ("id = 'five'", "five"), ("id = NULL", "null|NULL")])
-    def test_queries_without_an_answer(self, page, query, message):
-        with pytest.raises(UsageError, match=message):
-            write_report(FIXTURES / "pyarrow-filters.parquet", page, queries=[query])
-        assert not page.exists()
-
 
 class TestComparison:
     def test_before_and_now(self, tmp_path, page, capsys):
@@ -259,14 +253,6 @@ class TestComparison:
         assert [row[2] for row in columns.rows] == [total.row_groups_with_filter for total in now.columns]
         # The bar of the earlier file is above that of the file now.
         assert f"before: {before.file_bytes / 1000:.1f} kB" in "".join(content.texts)
-
-    @each("text", ["", "{}", "[]", "no json", '{"schema": "sbbf.check"}', '{"schema": "sbbf.inspect", "file_bytes": -1}'])
-    def test_what_is_no_report_of_inspect(self, tmp_path, page, text):
-        earlier = tmp_path / "earlier.json"
-        earlier.write_text(text)
-        with pytest.raises(UsageError, match="not a report of inspect"):
-            write_report(FIXTURES / "events.parquet", page, against=earlier)
-        assert not page.exists()
 
 
 @pytest.fixture
