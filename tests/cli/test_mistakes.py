@@ -10,6 +10,8 @@ import shlex
 import shutil
 from pathlib import Path
 
+import deltalake
+import pyarrow as pa
 import pytest
 
 from sbbf_tool.cli import run
@@ -31,6 +33,7 @@ def folder(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     texts = {"text.parquet": "text", "bad.toml": "[chekc]", "worse.toml": "[check]\nfail-on = 'never'", "list": "a", "values": "5\nfive"}
     for name, text in {**texts, "blank": ""}.items():
         Path(name).write_text(f"{text}\n")
+    deltalake.write_deltalake("table", pa.table({"id": range(9), "day": ["b"] * 9}), partition_by=["day"])
     assert run(["index", "lake", "-c", "user_id", "-o", "lake.sbbfx", "-q"]) == 0
 
 
@@ -41,7 +44,7 @@ def test_mistakes(folder, capfd, request):
     for at, entry in enumerate(entries):
         *files, line, _ = entry.rstrip("\n").split("\n")
         for name, _, text in (file.partition(": ") for file in files):
-            Path(name).write_text(text.encode().decode("unicode_escape"))
+            Path(name).write_bytes(text.encode().decode("unicode_escape").encode("latin-1"))
         *variables, arguments = line.partition("sbbf ")[::2]
         with pytest.MonkeyPatch.context() as patch:
             for variable in variables[0].split()[1:]:

@@ -7,7 +7,6 @@ import shlex
 import shutil
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from sbbf_tool.cli import run
@@ -100,13 +99,3 @@ def test_files_that_had_filters_before_are_not_named(folder, capfd):
     out = capfd.readouterr().out
     assert "Restored lake/part-00000.parquet: " in out
     assert "4 files: 1 done, 3 not changed by sbbf; 1 filter" in out
-
-
-@each("arguments", [["-c", "id"], ["--compact"], []])
-def test_a_file_is_restored_as_a_whole_and_a_table_by_its_own_means(arguments, folder, capfd):
-    path = "events.parquet"
-    if not arguments:
-        pytest.importorskip("deltalake").write_deltalake("orders", pa.table({"id": range(100)}))
-        path = "orders"
-    assert run(["remove-filter", path, "--ours", "--in-place", *arguments]) == 2
-    assert len(capfd.readouterr().err.splitlines()) == 1

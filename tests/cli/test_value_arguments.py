@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
-import lzma
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,27 +105,3 @@ def test_an_absence_of_bytes_in_another_notation_has_a_warning(tmp_path, monkeyp
     err = capfd.readouterr().err
     assert err.count("sbbf: warning: ") == warns
     assert ("were queried: " in err) == warns
-
-
-NO_LINES_OF_TEXT = {
-    "a carriage return within": (b"plain\r\r\n", "line 1 contains a CR"),
-    "a NUL later on": (b"a\nb\nc\nd\0e\n", "line 4 contains a CR or NUL"),
-    "NULs between": (b"alpha\0beta\0", "separated by NUL"),
-    "UTF-16": ("alpha\nbeta\n".encode("utf-16"), "UTF-16"),
-    "UTF-16 without mark": ("alpha\nbeta\n".encode("utf-16-le"), "UTF-16"),
-    "gzip": (gzip.compress(b"alpha\n"), "gzip"),
-    "xz": (lzma.compress(b"alpha\n"), "xz"),
-    "zstd": (pa.Codec("zstd").compress(b"alpha\n", asbytes=True), "zstd"),
-    "ZIP": (b"PK\3\4" + bytes(30), "ZIP"),
-    "Parquet": (b"PAR1" + bytes(30), "Parquet"),
-}
-
-
-@each("name", list(NO_LINES_OF_TEXT))
-def test_a_values_file_that_is_no_text_in_lines_is_refused(name, tmp_path, capfd):
-    content, words = NO_LINES_OF_TEXT[name]
-    pq.write_table(pa.table({"s": ["alpha", "beta"]}), tmp_path / "f.parquet")
-    (tmp_path / "keys").write_bytes(content)
-    assert run(["probe", str(tmp_path / "f.parquet"), "-c", "s", "--values-file", str(tmp_path / "keys")]) == 2
-    out, err = capfd.readouterr()
-    assert (out, words in err) == ("", True), err

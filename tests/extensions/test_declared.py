@@ -191,7 +191,6 @@ ABOUT_EXTENSIONS = (
     "cli/test_same_mistakes.py::test_every_command_is_here",
     "cli/test_table_columns.py",
     "cli/test_mistakes.py::test_mistakes",
-    "cli/test_undo.py::test_a_file_is_restored_as_a_whole_and_a_table_by_its_own_means",
     "faults/test_delta_faults.py",
     "faults/test_fuzz.py",
     "faults/test_index_kills.py",

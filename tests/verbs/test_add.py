@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import BloomFilter, UsageError, add_filters, verify
+from sbbf_tool import BloomFilter, add_filters, verify
 from sbbf_tool.cli import main
 from sbbf_tool.verbs.add_filter import AddReport
 from support.samples import build_elsewhere, events, filter_at, footer_start, listing, places, write_column, write_events
@@ -218,11 +218,3 @@ def test_a_stated_number_of_values_decides_the_size(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(100), pa.int64()))
     sizes = [build_elsewhere(path, ["v"], ndv=ndv).filters[0].bitset_bytes for ndv in (1, 100, 10_000, 10**6)]
     assert sizes == [64, 256, 16384, 2097152]
-
-
-@each("size", [{"fpp": 0.0}, {"fpp": 1.0}, {"fpp": -0.1}, {"fpp": math.nan}, {"ndv": 0}, {"ndv": -5}, {"max_bytes": 63}, {"max_bytes": 0}])
-def test_a_size_that_means_nothing_is_a_usage_error(plain, tmp_path, size):
-    before = listing(tmp_path)
-    with pytest.raises(UsageError):
-        add_filters(plain, ["id"], in_place=True, **size)
-    assert listing(tmp_path) == before

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import UnreadableError, UsageError, add_filters, advise, inspect
+from sbbf_tool import UnreadableError, add_filters, advise, inspect
 from support.advised import GROUP, advice, table, write
 from support.tables import each
 
@@ -99,12 +99,3 @@ def test_only_queried_columns_get_a_filter(path):
     assert present_value.after_advice == pytest.approx(5 * 0.01)
     assert two_columns.after_statistics == 0
     assert absent_value.after_advice == 0
-
-
-@each(
-    "query",
-    ["random_id > 3", "random_id = ", "= 3", "", "random_id = 1 OR uuid = 'x'", "random_id = NULL", "random_id = 'null'", "uuid = 'x"],
-)
-def test_an_invalid_query_is_an_error(path, query):
-    with pytest.raises(UsageError, match="query"):
-        advise(path, queries=[query])

@@ -11,10 +11,9 @@ import pytest
 from sbbf_tool import FilterSpec, Limits, Policy, add_filters, check, inspect
 from sbbf_tool.errors import UsageError
 from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.rules.catalog import GROUPS, RULES
+from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.verbs.check import ensure_columns
-from support.tables import each
 
 
 def required(*columns: str) -> Limits:
@@ -61,30 +60,6 @@ class TestThreeStates:
         data[filters[1]] = 0
         path.write_bytes(data)
         assert outcomes(check(path))["saturated"] == "not run"
-
-
-class TestChoice:
-    @each(
-        "choice, message",
-        [
-            ({"select": ("saturatd",)}, "did you mean saturated"),
-            ({"ignore": ("formt",)}, "did you mean format"),
-            ({"select": ("W7",)}, "choose from false-negatives"),
-            ({"fail_on": "warnings"}, "did you mean warning"),
-            ({"select": ("false-negatives",), "quick": True}, "a quick check does not read the data"),
-            ({"select": ("fpp-above-limit",)}, "no max fpp is given"),
-            ({"select": ("saturated",), "ignore": ("efficiency",)}, "ignored"),
-            ({"ignore": GROUPS}, "the policy runs no rule"),
-        ],
-    )
-    def test_a_contradictory_choice_is_an_error(self, choice, message):
-        with pytest.raises(UsageError, match=message):
-            Policy(**choice)
-
-    @each("limits", [{"max_fpp": 0.0}, {"max_bytes_share": -1}, {"min_ndv": 0}, {"max_fpp": float("nan")}])
-    def test_limits_that_nothing_keeps(self, limits):
-        with pytest.raises(UsageError, match="must be above 0"):
-            Limits(**limits)
 
 
 class TestRequired:

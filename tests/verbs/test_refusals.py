@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import Edit, FilterSpec, RefusedError, UsageError, add_filters, inspect, remove_filters
-from sbbf_tool.errors import LockedError, NoColumnError
+from sbbf_tool.errors import LockedError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, EncryptionAlgorithm, FileMetaData
 from sbbf_tool.verbs import AddFilter
 from support.corpus_edits import edit_footer
@@ -25,12 +25,6 @@ def filtered(plain):
 
 
 # Columns
-
-
-@each("change", [add_filters, remove_filters])
-def test_a_column_that_is_not_there(filtered, tmp_path, change):
-    work = lambda: change(filtered, ["idd"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, error=NoColumnError, message="no column 'idd'", hint="did you mean id?")
 
 
 # Pages that are not here, or not in the clear

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, UsageError, add_filters, remove_filters, repair, resize_filters, verify
+from sbbf_tool import RefusedError, add_filters, remove_filters, repair, resize_filters, verify
 from sbbf_tool.cli import run
 from support.samples import events, filter_at, listing, places
 from support.tables import each
@@ -56,15 +56,6 @@ def test_unusual_sizes_do_not_fold_and_are_repaired(fixtures, tmp_path, name):
     repair(source, output=out)
     assert {len(bitset) & (len(bitset) - 1) for bitset in bits(out).values()} == {0}
     assert repair(out, dry_run=True).is_clean
-
-
-@each(
-    "arguments",
-    [{}, {"fpp": 0.1, "num_bytes": 64}, {"fpp": 0.0}, {"fpp": 1.0}, {"num_bytes": 32}, {"num_bytes": 96}, {"num_bytes": 1 << 28}],
-)
-def test_sizes_that_cannot_be_meant(large, arguments):
-    with pytest.raises(UsageError):
-        resize_filters(large, **arguments, in_place=True)
 
 
 def test_what_has_no_filter_is_refused(plain, large):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -332,26 +331,6 @@ def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code
     (problem,) = report.problems
     assert (problem.verdict, report.passed) == (verdict, False)
     assert message in problem.message
-
-
-@each(
-    "options, message",
-    [
-        ({}, "one command is needed; give the command of a reader, of a writer, or of a reader of Paimon's indexes"),
-        ({"reader": "true {questions}", "writer": "true {in} {out}"}, "one command is needed"),
-        ({"reader": "probe {file} {column}"}, r"the command 'probe \{file\} \{column\}' lacks \{value\}"),
-        ({"reader": "probe {file} {column} {value} {size}"}, r"has the unknown placeholder \{size\}; the placeholders are \{file\}"),
-        ({"reader": "probe '{file}"}, "cannot be split into words"),
-        ({"reader": "/no/such/program {questions}"}, "the command '/no/such/program' cannot be run: no such file or directory"),
-        ({"reader": "true {questions}", "timeout": math.nan}, r"the time limit must be above 0, and at most .* days\), not nan"),
-        ({"reader": "true {questions}", "only": ["nothing"]}, "no file of the corpus matches 'nothing'"),
-        ({"reader": "true {questions}", "only": ["paimon/*"]}, "no file of the corpus is for readers of Parquet"),
-        ({"paimon_reader": "true {questions}", "only": ["types/int*"]}, "no file of the corpus is for readers of Paimon"),
-    ],
-)
-def test_wrong_requests(corpus_folder: Path, options: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        run_conformance(str(corpus_folder), **options)  # type: ignore[arg-type]
 
 
 def test_no_shell_sees_the_command(program, corpus_folder: Path, tmp_path: Path) -> None:

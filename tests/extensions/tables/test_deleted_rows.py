@@ -286,11 +286,8 @@ def test_a_removed_file_whose_partition_is_unknown(tmp_path):
     assert count_present(path, [1, 11], all_versions=True, where="day = 'a'") == {1: 1}
 
 
-def test_all_versions_are_those_of_a_table_that_is_read(tmp_path, capsys):
+def test_all_versions_are_those_of_a_table(tmp_path):
     pq.write_table(rows_of(0, 10), tmp_path / "a.parquet")
-    assert outcome(capsys, "probe", tmp_path, "id", 1, "--all-versions")[0] == 2
-    make_table(tmp_path / "t")
-    assert outcome(capsys, "probe", tmp_path / "t", "id", 1, "--all-versions", "--as-files")[0] == 2
     with pytest.raises(UsageError, match="all versions"):
         run_verb(Probe("id", [1]), str(tmp_path / "a.parquet"), all_versions=True)
 

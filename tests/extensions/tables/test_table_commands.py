@@ -93,23 +93,6 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
     assert (code, "committed" in out, deltalake.DeltaTable(table).version()) == (0, False, 2)
 
 
-@each(
-    "words",
-    [
-        ("-o", "out.parquet"),
-        ("--in-place", "--append"),
-        (),
-        ("--in-place", "--also-new-files"),
-        ("--in-place", "-c", "nothing"),
-        ("--in-place", "--where", "hour = 1"),
-    ],
-)
-def test_what_does_not_apply_to_a_table_is_an_error_of_usage(table, capsys, words):
-    before = sorted(table.rglob("*"))
-    assert call(capsys, "add-filter", table, "-c", "id", *words)[0] == 2
-    assert sorted(table.rglob("*")) == before
-
-
 def test_skipped_files_are_listed_with_the_reason(table, capsys):
     version = table / "_delta_log" / f"{1:020d}.json"
     version.write_text(version.read_text().replace('"path":"day', f'"path":"{table}/day'))
@@ -141,13 +124,6 @@ def test_abandoned_copies_are_listed_and_deleted(table, capsys):
     assert (code, out.splitlines()[-1]) == (0, f"{table}: 1 copy deleted")
     assert not abandoned.exists()
     assert call(capsys, "verify", table)[0] == 0
-    for words in (
-        ("--abandoned", "soon"),
-        ("--abandoned", "24h", "-c", "id"),
-        ("--abandoned", "24h", "--where", "x=1"),
-    ):
-        assert call(capsys, "repair", table, *words, "--in-place")[0] == 2
-    assert call(capsys, "repair", table / "day=d0", "--abandoned", "24h")[0] == 2
 
 
 def test_copies_that_a_clean_up_deletes_before_the_commit(table, capsys, monkeypatch):
@@ -164,13 +140,6 @@ def test_copies_that_a_clean_up_deletes_before_the_commit(table, capsys, monkeyp
     assert "3 files: 2 done, 1 vanished; 2 filters added" in out
     assert "the copies of 1 file were deleted meanwhile; run the command again: " in out
     assert sorted(deltalake.DeltaTable(table).to_pyarrow_table()["id"].to_pylist()) == before
-
-
-@each("words", [("inspect",), ("probe", "-c", "id", "--value", "5"), ("add-filter", "-c", "id", "--in-place")])
-def test_a_command_takes_one_table(table, tmp_path, capsys, words):
-    code, _, err = call(capsys, words[0], table, tmp_path, *words[1:])
-    assert code == 2
-    assert f"{table} is a table: give it as the only PATH" in err
 
 
 def test_a_log_that_is_not_there_makes_no_folder_of_files(table, capsys):
@@ -211,14 +180,8 @@ def test_a_folder_above_a_declared_table_means_its_live_files(lake, capsys, name
 
 def test_partition_columns_need_no_filter(lake, capsys):
     shutil.copytree("lake/plain", "files/k=1")
-    for words in (
-        ("add-filter", "lake/orders", "-c", "p", "-n"),
-        ("check", "lake/orders", "--require", "p"),
-        ("explain", "lake/orders", "p", "b", "--run", "duckdb"),
-        ("explain", "files", "k", "1", "--run", "duckdb"),
-    ):
-        code, _, err = call(capsys, *words)
-        assert (code, "partition column" in err, "no filter is needed" in err) == (2, True, True), words
+    code, _, err = call(capsys, "explain", "files", "k", "1", "--run", "duckdb")
+    assert (code, "partition column" in err, "no filter is needed" in err) == (2, True, True)
 
 
 def test_the_fix_of_check_names_the_table_and_resolves_the_finding(table, capsys, tmp_path, monkeypatch):
