@@ -13,6 +13,7 @@ import pytest
 
 from faults import fuzz_parsers
 from sbbf_tool.errors import SbbfError
+from support.damage import damage
 from support.environments import NotInstallableError, install_python
 from support.tables import each
 
@@ -36,28 +37,12 @@ UNPACKED = {"chunk": 64 << 20}
 
 
 def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:
-    data = bytearray(choose.choice(seeds))
-    for _ in range(choose.choice((1, 1, 1, 2, 4, 16))):
-        at = choose.randrange(len(data) + 1)
-        match choose.randrange(7):
-            case 0:
-                data[at : at + 1] = bytes([choose.randrange(256)])
-            case 1:
-                data[at:at] = choose.randbytes(choose.randrange(1, 9))
-            case 2:
-                del data[at : at + choose.randrange(1, 9)]
-            case 3:
-                del data[at:]
-            case 4:
-                data[at : at + 1] = bytes([data[at] ^ 1 << choose.randrange(8)]) if at < len(data) else b"\0"
-            case 5:
-                # The largest numbers, as varints have them.
-                data[at : at + 1] = b"\xff" * choose.choice((1, 4, 9, 11)) + bytes([choose.choice((0, 1, 0x0F, 0x7F))])
-            case _:
-                donor = choose.choice(seeds)
-                start = choose.randrange(len(donor) + 1)
-                data[at : at + choose.randrange(9)] = donor[start : start + choose.randrange(1, 40)]
-    return bytes(data)
+    data = choose.choice(seeds)
+    if choose.random() < 0.2:
+        donor, at = choose.choice(seeds), choose.randrange(len(data) + 1)
+        start = choose.randrange(len(donor) + 1)
+        data = data[:at] + donor[start : start + choose.randrange(1, 40)] + data[at + choose.randrange(9) :]
+    return damage(data, choose)
 
 
 @each("name", list(fuzz_parsers.TARGETS))

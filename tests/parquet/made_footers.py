@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
@@ -188,25 +187,3 @@ def footers(draw: st.DrawFn, *, with_filters: bool) -> tuple[Struct, int, int]:
         chunks = [draw(mixed(column_chunk(draw(mixed(column_metadata(), more))))) for _ in range(columns)]
         parts.append(draw(mixed(row_group(chunks))))
     return draw(mixed(file_metadata(parts, columns))), row_groups, columns
-
-
-def damage(raw: bytes, chance: random.Random) -> bytes:
-    """Flip, overwrite, remove or insert a few bytes."""
-    data = bytearray(raw)
-    for _ in range(chance.choice([1, 1, 2, 4])):
-        data = data or bytearray(1)
-        at = chance.randrange(len(data))
-        match chance.randrange(6):
-            case 0:
-                data[at] ^= 1 << chance.randrange(8)
-            case 1:
-                data[at] = chance.choice([0, 1, 0x0C, 0x10, 0x19, 0x1C, 0x7F, 0x80, 0xFF, 0xFC, chance.randrange(256)])
-            case 2:
-                data[at : at + chance.randrange(1, 10)] = b"\xff" * chance.randrange(1, 12) + b"\1"
-            case 3:
-                del data[at : at + chance.randrange(1, 5)]
-            case 4:
-                data[at:at] = chance.randbytes(chance.randrange(1, 5))
-            case _:
-                data[at:] = b"\0"
-    return bytes(data)

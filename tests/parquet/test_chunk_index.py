@@ -14,6 +14,7 @@ from parquet import wire
 from parquet.made_footers import column_chunk, column_metadata, file_metadata, row_group
 from parquet.wire import Field, Struct
 from sbbf_tool.parquet import footer_structs
+from support.damage import damage
 from support.footer_index import assert_index_agrees, footer_of, needs_walker
 from support.tables import each
 
@@ -37,7 +38,7 @@ def test_damaged_footers():
     outcomes: Counter[bool] = Counter()
     for seed in range(30):
         for number, raw in enumerate(footers):
-            data = made.damage(raw, random.Random(f"{seed} {number}"))
+            data = damage(raw, random.Random(f"{seed} {number}"))
             try:
                 outcomes[assert_index_agrees(data)] += 1
             except BaseException as error:

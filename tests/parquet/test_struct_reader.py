@@ -21,6 +21,7 @@ from sbbf_tool.parquet import structs
 from sbbf_tool.parquet.idl import ttypes
 from sbbf_tool.parquet.idl.ttypes import FileMetaData, SchemaElement, Statistics
 from sbbf_tool.parquet.structs import build_struct, describe, parse_prefix
+from support.damage import damage
 from support.tables import each
 
 pytestmark = pytest.mark.slow
@@ -92,7 +93,7 @@ def test_damaged_footers():
             if len(raw) > 20_000:
                 continue
             try:
-                is_read = assert_same(FileMetaData, made_footers.damage(raw, random.Random(f"{number} {at}")))
+                is_read = assert_same(FileMetaData, damage(raw, random.Random(f"{number} {at}")))
             except BaseException as error:
                 error.add_note(f"seed {number}, footer {at}")
                 raise

@@ -17,8 +17,10 @@ import pytest
 
 from sbbf_tool import SbbfError, add_filters
 from sbbf_tool.cli import run
+from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.idl.ttypes import FileMetaData
 from support.corpus_edits import edit_footer
+from support.damage import damage
 from support.samples import footer_start, write_events
 from verbs.bad_files import ask_everything
 
@@ -43,37 +45,16 @@ def original(tmp_path_factory):
     return path.read_bytes()
 
 
-def damage(data: bytearray, start: int, end: int, chance: random.Random) -> None:
-    """Change a few bytes between `start` and `end`; the length may change."""
-    for _ in range(chance.choice([1, 1, 1, 2, 3, 8])):
-        at = chance.randrange(start, min(end, len(data)))
-        kind = chance.randrange(5)
-        if kind == 0:
-            data[at] ^= 1 << chance.randrange(8)
-        elif kind == 1:
-            data[at] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])
-        elif kind == 2:
-            data[at : at + chance.randrange(1, 10)] = b"\xff" * 9 + b"\1"
-        elif kind == 3:
-            del data[at : at + chance.randrange(1, 5)]
-        else:
-            data[at:at] = chance.randbytes(chance.randrange(1, 5))
-
-
 def mutants_of_footers(original: bytes, seeds: range) -> Iterator[bytes]:
     start = footer_start(original)
     for number in seeds:
-        data = bytearray(original)
-        damage(data, start, len(original) - 8, random.Random(number))
-        data[-8:-4] = (len(data) - 8 - start).to_bytes(4, "little")
-        yield bytes(data)
+        raw = damage(original[start:-8], random.Random(number))
+        yield original[:start] + raw + build_tail(raw)
 
 
 def mutants_of_bodies(original: bytes, seeds: range) -> Iterator[bytes]:
-    for number in seeds:
-        data = bytearray(original)
-        damage(data, 0, footer_start(original), random.Random(number))
-        yield bytes(data)
+    start = footer_start(original)
+    return (damage(original[:start], random.Random(number)) + original[start:] for number in seeds)
 
 
 NUMBERS = [None, 0, 1, -1, 2, 15, 16, 63, 64, 150, 1000, 2**15, 2**31 - 1, -(2**31), 2**31, 2**40, 2**62, 2**63 - 1, -(2**63)]

@@ -337,14 +337,3 @@ def test_every_truncation_of_a_file_is_unreadable(codec: str) -> None:
             continue  # a file without a block is a file without values
         with pytest.raises(UnreadableError):
             read(data[:end])
-
-
-@given(st.data())
-def test_mutations_of_a_file_give_values_or_are_unreadable(data: st.DataObject) -> None:
-    mutant = bytearray(sample(data.draw(st.sampled_from(["null", "deflate", "zstandard"]))))
-    for _ in range(data.draw(st.integers(1, 3))):
-        mutant[data.draw(st.integers(0, len(mutant) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        read(bytes(mutant))
-    except UnreadableError:
-        return

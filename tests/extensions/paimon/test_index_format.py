@@ -79,20 +79,6 @@ def test_what_is_unreadable() -> None:
             parse_container(bytes(damaged))
 
 
-@given(st.data())
-def test_mutations_give_an_answer_or_are_unreadable(data: st.DataObject) -> None:
-    mutant = bytearray(SAMPLE)
-    for _ in range(data.draw(st.integers(1, 4))):
-        mutant[data.draw(st.integers(0, len(mutant) - 1))] = data.draw(st.integers(0, 255))
-    try:
-        container = parse_container(bytes(mutant))
-    except UnreadableError:
-        return
-    for kinds in container.indexes.values():
-        for entry in kinds.values():
-            assert len(container.body_of(entry)) == (0 if entry.empty else entry.length)
-
-
 def test_a_container_has_at_most_the_bytes_of_a_java_array(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError):
         build_container({"x" * 65536: {}})

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container
+from support.damage import damage
 from support.places import open_folder, without_privileges
 from support.tables import each
 
@@ -219,6 +221,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
     "cut": lambda data: data[: len(data) // 2],
     "noise": lambda data: bytes(255 - byte for byte in data),
+    "random": lambda data: damage(data, Random(len(data))),
     "long": lambda data: data[:20] + b"\xff" * 40 + data[60:],
 }
 PARTS = ["schema/schema-*", "snapshot/snapshot-4", "manifest/manifest-list-*", "manifest/manifest-[0-9a-f]*-0", "*/*.index", "*/*.parquet"]

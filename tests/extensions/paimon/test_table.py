@@ -11,13 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyarrow import orc
 
 from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker, columns, contents, manifest_header
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.extensions.avro.file import build_file
 from sbbf_tool.extensions.paimon.corpus import ENTRY_FIELDS, avro_header, record
 from sbbf_tool.extensions.paimon.manifest import live_entries, parse_manifest, parse_manifest_list
@@ -151,26 +149,6 @@ def test_a_snapshot_comes_back() -> None:
     for content in ("[]", "3", "{", '{"id": "1"}', list_is_missing, "[" * 100_000, '{"id":' + "9" * 5000 + "}"):
         with pytest.raises(UnreadableError):
             parse_snapshot(content.encode())
-
-
-@pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
-@given(data=st.data())
-def test_mutated_metadata_gives_an_answer_or_an_error_of_ours(tmp_path: Path, data: st.DataObject) -> None:
-    maker = TableMaker(tmp_path / "t", (("id", "BIGINT"), ("s", "STRING")))
-    maker.commit(NewFile(COLUMNS, name="x.parquet"))
-    folder = data.draw(st.sampled_from(["snapshot", "schema", "manifest"]))
-    chosen = data.draw(st.sampled_from(sorted((maker.root / folder).iterdir())))
-    mutant = bytearray(chosen.read_bytes())
-    for _ in range(data.draw(st.integers(1, 3))):
-        mutant[data.draw(st.integers(0, len(mutant) - 1))] = data.draw(st.integers(0, 255))
-    if data.draw(st.booleans()):
-        del mutant[data.draw(st.integers(0, len(mutant))) :]
-    chosen.write_bytes(bytes(mutant))
-    try:
-        inspect_paimon(str(maker.root))
-    except SbbfError:
-        return
 
 
 def test_an_error_names_its_file(files: LocalFolders, new_table: NewTable, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from sbbf_tool.extensions.tables.delta.log import Log, plan_segment, split_names
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.storage.folders import LocalFolders
+from support.damage import damage
 from support.delta_logs import CHANGE, add, copies_of, metadata, protocol, remove, write_version
 from support.delta_tables import copy_table, make_table, rows_of
 from support.tables import each
@@ -340,22 +341,6 @@ def test_a_page_of_a_checkpoint_has_a_limit(tmp_path: Path, monkeypatch: pytest.
         DeltaTable(str(tmp_path))
 
 
-def mutate(data: bytes, source: random.Random) -> bytes:
-    content = bytearray(data)
-    for _ in range(source.choice((1, 1, 2, 8))):
-        position = source.randrange(len(content))
-        match source.randrange(4):
-            case 0:
-                content[position] = source.randrange(256)
-            case 1:
-                content[position] ^= 1 << source.randrange(8)
-            case 2:
-                del content[position : position + source.randrange(1, 20)]
-            case 3:
-                content[position:position] = source.choice((b"9" * 20, b"null", b'"', b"{}", b"[", b"\\u0000", b"%00", b"-1"))
-    return bytes(content or b"x")
-
-
 def open_and_commit(path: Path) -> None:
     with suppress(SbbfError):
         table = DeltaTable(str(path))
@@ -372,7 +357,7 @@ def fuzz(path: Path, name: str, count: int) -> None:
     names = {entry.name for entry in log.iterdir()}
     source = random.Random(f"{name} {count}")
     for _ in range(count):
-        file.write_bytes(mutate(data, source))
+        file.write_bytes(damage(data, source))
         open_and_commit(path)
         for entry in log.iterdir():
             if entry.name not in names:

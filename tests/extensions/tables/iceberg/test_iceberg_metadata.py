@@ -44,6 +44,7 @@ from sbbf_tool.extensions.tables.iceberg.paths import identity, is_below, locati
 from sbbf_tool.extensions.tables.iceberg.position_deletes import Reach, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
+from support.damage import damage, places_of, with_value
 from support.tables import each
 
 NESTED = {
@@ -285,33 +286,22 @@ def outcome(folder):
     return "unreadable"
 
 
-def values_of(tree, path=()):
-    yield path
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
-        yield from values_of(value, (*path, key))
-
-
 def test_wrong_values_in_the_metadata(folder):
     path = newest_metadata(folder)
     text = path.read_text()
     outcomes = set()
-    for number, place in enumerate(values_of(json.loads(text))):
-        for value in WRONG[number % 3 :: 3]:
-            tree = json.loads(text)
-            if not place:
-                tree = value
-            else:
-                target = tree
-                for key in place[:-1]:
-                    target = target[key]
-                target[place[-1]] = value
-            try:
-                parse_metadata(json.dumps(tree).encode())
-            except UnreadableError:
-                outcomes.add("unreadable")
-                continue
-            path.write_text(json.dumps(tree))
-            outcomes.add(outcome(folder))
+    before = json.loads(text)
+    documents = [*WRONG]
+    for number, place in enumerate(places_of(before)):
+        documents += [with_value(before, place, value) for value in WRONG[number % 3 :: 3]]
+    for tree in documents:
+        try:
+            parse_metadata(json.dumps(tree).encode())
+        except UnreadableError:
+            outcomes.add("unreadable")
+            continue
+        path.write_text(json.dumps(tree))
+        outcomes.add(outcome(folder))
     assert outcomes >= {"unreadable", "read"}
 
 
@@ -322,10 +312,7 @@ def test_damaged_bytes(folder, pattern):
     for path in paths:
         data = path.read_bytes()
         for _ in range(40):
-            damage = bytearray(data)
-            for _ in range(chance.choice((1, 1, 4))):
-                damage[chance.randrange(len(data))] = chance.randrange(256)
-            path.write_bytes(bytes(damage[: chance.randrange(len(data))] if chance.random() < 0.3 else damage))
+            path.write_bytes(damage(data[: chance.randrange(len(data))] if chance.random() < 0.3 else data, chance))
             outcome(folder)
         path.write_bytes(b"")
         assert outcome(folder) in ("unreadable", "read")
@@ -340,17 +327,10 @@ def test_wrong_values_in_manifests(folder):
         data = path.read_bytes()
         header = parse_header(data)
         records = list(iter_values(data, header))
-        for number, place in enumerate(values_of(records)):
+        for number, place in enumerate(places_of(records)):
             for value in (-1, 7, (1 << 63) - 1, "", "x", "file:x", "file://host/x", "s3://b/x", None, b"", [])[number % 4 :: 4]:
-                changes = list(iter_values(data, header))
-                target = changes
-                for key in place[:-1]:
-                    target = target[key]
-                if not place:
-                    continue
-                target[place[-1]] = value
                 try:
-                    path.write_bytes(build_file(header, changes))
+                    path.write_bytes(build_file(header, with_value(records, place, value)))
                 except SbbfError:
                     continue  # the schema does not permit the value
                 outcome(folder)
