@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 _HTML_ROWS = 20
-_BATCH_ROWS = 10_000
 
 
 class JoinedRow:
@@ -68,15 +67,7 @@ class Tabular(Frozen, ABC):
         """
         import pyarrow as pa
 
-        return pa.Table.from_pylist(list(self._plain_rows()), schema=self.arrow_schema())
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of `to_arrow` in batches, each of which is made when it is taken."""
-        import pyarrow as pa
-
-        schema, rows = self.arrow_schema(), iter(self._plain_rows())
-        while block := list(islice(rows, _BATCH_ROWS)):
-            yield pa.RecordBatch.from_pylist(block, schema=schema)
+        return pa.Table.from_pylist(list(self.plain_rows()), schema=self.arrow_schema())
 
     @classmethod
     def arrow_schema(cls) -> pa.Schema:
@@ -92,7 +83,8 @@ class Tabular(Frozen, ABC):
         """Export the rows as an Arrow stream. Other libraries call this; the schema that they request may change types, not columns."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def _plain_rows(self) -> Iterable[dict[str, Any]]:
+    def plain_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as `to_plain` converts them, each of which is made when it is taken."""
         from sbbf_tool.reports.plain import to_plain
 
         values = {name: to_plain(getattr(self, name)) for name in type(self)._first}
@@ -104,7 +96,7 @@ class Tabular(Frozen, ABC):
 
     def _repr_html_(self) -> str:
         """Return the first rows as an HTML table for a notebook, without the columns that are empty in all of them, and pictures."""
-        rows = self._plain_rows()
+        rows = self.plain_rows()
         first_rows = list(islice(rows, _HTML_ROWS))
         names = [name for name in (first_rows[0] if first_rows else ()) if any(row[name] not in (None, [], "") for row in first_rows)]
         lines = [

@@ -1,81 +1,48 @@
-"""Rows for other programs: CSV and Parquet, both from the Arrow form of the reports."""
+"""Rows for other programs, CSV and Parquet: the plain rows of the reports, in the columns of their Arrow schema."""
 
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, cast, get_args
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, get_args
 
 from sbbf_tool.cli.formats import Item, View
 from sbbf_tool.cli.formats.target import MARK, OutputTarget
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, has_command, to_json
 from sbbf_tool.errors import WriteError
-from sbbf_tool.reports.arrow import schema_of, to_batch
-from sbbf_tool.reports.findings import CheckReport, FindingRow
-from sbbf_tool.reports.tabular import Tabular
+from sbbf_tool.reports.arrow import schema_of
+from sbbf_tool.reports.findings import CheckReport
+from sbbf_tool.reports.plain import to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BATCH, _ROWS_PER_BATCH = 1000, 1 << 16
+_ROWS_PER_GROUP = 10_000
 
 
 class Records:
-    """Rows in batches: of each report or, for commands that change files, one row per file."""
+    """The rows of each report or, for commands that change files, one row per file."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._row = view.row
         self._is_of_files = view.has_rows_of_files
         (report,) = get_args(view.row) or (view.row,)
-        schema = schema_of(view.row) if view.has_rows_of_files else cast(type[Tabular], report).arrow_schema()
+        schema = schema_of(view.row) if view.has_rows_of_files else report.arrow_schema()
         self._writer = _Text(target, schema) if name == "csv" else _Binary(target, schema)
-        self._waiting: list[Item] = []
 
     def add(self, item: Item) -> None:
-        if self._is_of_files or item.report is not None:
-            self._waiting.append(item)
-        if len(self._waiting) >= _BATCH:
-            self._flush()
+        if self._is_of_files:
+            self._writer.write(to_plain(item.row))
+        for row in _rows_of(item.report) if item.report is not None and not self._is_of_files else ():
+            self._writer.write(row)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        self._flush()
         self._writer.end()
 
-    def _flush(self) -> None:
-        for batch in self._batches():
-            self._writer.write(batch)
-        self._waiting.clear()
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        if self._is_of_files:
-            yield to_batch(self._row, [item.row for item in self._waiting])
-        else:
-            yield from _merge_batches(batch for item in self._waiting for batch in _batches_of(item.report))
-
-
-def _batches_of(report: Any) -> Iterable[pa.RecordBatch]:
+def _rows_of(report: Any) -> Iterable[dict[str, Any]]:
     """Return the rows of a report, with fixes as commands."""
-    if not isinstance(report, CheckReport):
-        return cast("Iterable[pa.RecordBatch]", report.to_batches())
-    return [to_batch(FindingRow, report.rows(write_command))] if report.findings else []
-
-
-def _merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merge small batches, since each becomes a row group of a Parquet report."""
-    import pyarrow as pa
-
-    parts: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        parts.append(batch)
-        rows += batch.num_rows
-        if rows >= _ROWS_PER_BATCH:
-            yield from pa.Table.from_batches(parts).combine_chunks().to_batches()
-            parts, rows = [], 0
-    if rows:
-        yield from pa.Table.from_batches(parts).combine_chunks().to_batches()
+    return map(to_plain, report.rows(write_command)) if isinstance(report, CheckReport) else report.plain_rows()
 
 
 class _Text:
@@ -85,21 +52,16 @@ class _Text:
     """
 
     def __init__(self, target: OutputTarget, schema: pa.Schema) -> None:
-        self._target = target
-        self._write_line([name for name, _ in _flat_fields(schema)])
+        self._escapes, self._columns = target.is_terminal, _flat_fields(schema)
+        self._writer = csv.writer(target, lineterminator="\n")
+        self._writer.writerow([name for name, _ in self._columns])
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        for row in batch.to_pylist():
-            fields = [_field(row, path) for _, path in _flat_fields(batch.schema)]
-            self._write_line([escape(field) if self._target.is_terminal or has_command(field) else field for field in fields])
+    def write(self, row: dict[str, Any]) -> None:
+        fields = [_field(row, path) for _, path in self._columns]
+        self._writer.writerow([escape(field) if self._escapes or has_command(field) else field for field in fields])
 
     def end(self) -> None:
         pass
-
-    def _write_line(self, fields: list[str]) -> None:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow(fields)
-        self._target.write(line.getvalue())
 
 
 def _flat_fields(schema: pa.Schema) -> list[tuple[str, tuple[str, ...]]]:
@@ -135,14 +97,23 @@ class _Binary:
 
         self._schema = schema.with_metadata({MARK: b"0"})
         self._writer: Any = pq.ParquetWriter(target.binary(), self._schema)
+        self._waiting: list[dict[str, Any]] = []
 
-    def write(self, batch: pa.RecordBatch) -> None:
+    def write(self, row: dict[str, Any]) -> None:
+        self._waiting.append(row)
+        if len(self._waiting) == _ROWS_PER_GROUP:
+            self._flush()
+
+    def end(self) -> None:
+        if self._waiting:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
         import pyarrow as pa
 
         try:
-            self._writer.write_batch(batch.replace_schema_metadata(self._schema.metadata))
+            self._writer.write_batch(pa.RecordBatch.from_pylist(self._waiting, schema=self._schema))
         except pa.ArrowException as error:
             raise WriteError(f"the rows cannot be written: {error}") from error
-
-    def end(self) -> None:
-        self._writer.close()
+        self._waiting.clear()
