@@ -13,12 +13,11 @@ from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
-from sbbf_tool.cli.options import engines_option
+from sbbf_tool.cli.options import RATIO, engines_option
 from sbbf_tool.cli.output import complain, limit_complaints
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
-from sbbf_tool.cli.resize import SIZES
-from sbbf_tool.cli.sizes import RATIO
+from sbbf_tool.cli.resize import SIZES, rows_of_sizes
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
 from sbbf_tool.cli.terminal import terminal
@@ -180,19 +179,10 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
         yield "--all judges the columns that are left out too"
 
 
-_USELESS = 0.5
-"""Mean false-positive rate above which no smaller size is shown."""
-
-
 def _show_sizes(page: Page, report: AdviceReport) -> None:
     """Print what existing filters would take at every half of their size and at the target, if any is larger than the target needs."""
     larger = [column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target]
-    rows = [
-        (column.column, f"1/{1 << size.halvings}" if size.halvings else "as it is", size.bytes, size.mean_fpp, size.worst_fpp)
-        for column in larger
-        for before, size in zip([None, *column.sizes], column.sizes, strict=False)
-        if before is None or before.mean_fpp <= _USELESS
-    ]
+    rows = [row for column in larger for row in rows_of_sizes(column.column, column.sizes)]
     page.table(SIZES, rows, most_rows=SCREEN_ROWS)
     if larger:
         present, at_target = (sum(sizes) for sizes in zip(*((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Mapping
+from datetime import timedelta
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -137,8 +139,7 @@ class _ApplyView(View["ApplyReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         keys = (*_COUNTS, "built", "removed", *_BYTES)
-        if page.has_headings or self._columns:
-            page.table(_COLUMNS, [(name, *(counts[key] or None for key in keys)) for name, counts in sorted(self._columns.items())])
+        page.table(_COLUMNS, [(name, *(counts[key] or None for key in keys)) for name, counts in sorted(self._columns.items())])
         say_without_values(page, self.total["column_chunks_without_values"])
         if self.total["undeclared"] and not self._removes:
             page.say(f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them")
@@ -149,8 +150,8 @@ class _ApplyView(View["ApplyReport"]):
             page.say(f"{files}; --in-place removes {format_count(self.total['removals'], 'filter')}")
         elif self._seconds:
             added, data = page.bytes(self.total["bytes_added"]), page.bytes(self.total["data_bytes"])
-            time = _format_seconds(self._seconds / self._workers)
-            page.say(f"{files}; --in-place adds at most {added}, filters and footers, from {data} of data, in {time}")
+            time = timedelta(seconds=ceil(self._seconds / self._workers))
+            page.say(f"{files}; --in-place adds at most {added}, filters and footers, from {data} of data, in about {time}")
         else:
             page.say(files)
 
@@ -163,15 +164,6 @@ def _describe(column: DeclaredColumn, *, removes: bool) -> str:
     kinds = ((word, getattr(column, name)) for word, name in _KINDS.items() if name != "undeclared" or removes)
     counts = ", ".join(f"{count:,} {word}" for word, count in kinds if count)
     return f"{column.column} {counts}{f' ({column.fact})' if column.fact else ''}" if counts else ""
-
-
-def _format_seconds(seconds: float) -> str:
-    """Format an estimated time."""
-    if seconds < 1:
-        return "less than a second"
-    if seconds < 100:
-        return f"about {seconds:.0f} s"
-    return f"about {seconds / 60:,.0f} min" if seconds < 6000 else f"about {seconds / 3600:,.1f} h"
 
 
 class _DeclaredRun(Files):

@@ -19,8 +19,7 @@ from sbbf_tool.cli.policy import policy_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
-from sbbf_tool.cli.spelling import command_of, quote_command
-from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
+from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
@@ -75,14 +74,6 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
 _MOST_COLUMNS = 8
 _MOST_EXAMPLES = 2
 _MOST_FIXED, _MOST_FIXES = 8, 8
-_TOTALS = (
-    Heading("severity", WORD),
-    Heading("rule", WORD),
-    Heading("findings", COUNT),
-    Heading("files", COUNT),
-    Heading("example", NAME),
-    Heading("fix", NAME),
-)
 
 
 @dataclass
@@ -167,32 +158,15 @@ class _CheckView(View["CheckReport"]):
         return max(int(report.failed), render.say_unreadable([(row.path, None, place) for place in unreadable]))
 
     def show(self, page: Page, report: CheckReport) -> None:
-        if page.has_headings:
-            self._show_table(page, report.file)
-        self._show_file(page, report)
-
-    def _show_file(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
         page.say(f"{report.file}: {sum_up(report)}")
 
     def show_line(self, page: Page, report: CheckReport) -> None:
         if self._each_file and (report.findings or report.unreadable):
-            self._show_file(page, report)
-
-    def _show_table(self, page: Page, title: str) -> None:
-        """Print a heading, and one row per rule with findings."""
-        page.heading(f"{title}: {count_findings(self._severities)}")
-        fixes = {rule: "; ".join(quote_command(words) for _, words in each.commands()) for rule, each in self._rules.items()}
-        rows = [(*rule, each.findings, each.files, each.examples[0], fixes[rule]) for rule, each in self._sorted_rules()]
-        page.table(_TOTALS, rows)
-
-    def _sorted_rules(self) -> list[tuple[tuple[str, str], _Total]]:
-        return sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0]))
+            self.show(page, report)
 
     def show_end(self, page: Page, files: str) -> None:
-        if page.has_headings:
-            self._show_table(page, "sbbf check")
-        for (severity, rule), total in [] if page.has_headings else self._sorted_rules():
+        for (severity, rule), total in sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0])):
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
             commands = [] if self._refusal is not None else list(total.commands())

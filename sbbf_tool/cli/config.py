@@ -18,7 +18,7 @@ from typing import Any
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.hints import suggest
-from sbbf_tool.storage.system_calls import HAS_USERS, READ, user_id
+from sbbf_tool.storage.system_calls import READ
 
 _MOST_BYTES = 16 << 20
 _OWN_NAME, _PROJECT = "sbbf.toml", "pyproject.toml"
@@ -53,8 +53,7 @@ class Level(Frozen):
 
 def read_config(path: str, command: Sequence[Level]) -> Config:
     """Read the settings of a command from the file that --config names. Raises UsageError, also if it has none for any command."""
-    text, _ = _read(path, is_named=True)
-    config = _config(path, text, command, is_named=True)
+    config = _config(path, _read(path, is_named=True), command, is_named=True)
     if config is None:
         raise UsageError(f"the file has no table {_place(path, command)}, nor one of another command", file=path)
     return config
@@ -69,7 +68,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
         if not os.path.lexists(path):
             continue
         try:
-            text, status = _read(path, is_named=False)
+            text = _read(path, is_named=False)
             if os.path.basename(path) == _PROJECT and not _has_own_part(path, text):
                 continue
             config = _config(path, text, command, is_named=False)
@@ -78,7 +77,7 @@ def find_config(command: Sequence[Level], *, changes: bool) -> Config | None:
             raise UsageError(error.message, file=path, place=error.place, hint=hint) from None
         if config is None:
             return None
-        exposure = _exposure_of(path, status)
+        exposure = _exposure_of(path)
         if changes and exposure is not None:
             hint = f"use it with --config {path}, or ignore it with --config none"
             raise UsageError(f"the configuration file was not named, and {exposure}", file=path, hint=hint)
@@ -114,13 +113,12 @@ def _places() -> Iterator[str]:
         folder = parent
 
 
-def _read(path: str, *, is_named: bool) -> tuple[bytes, os.stat_result]:
-    """Read a file and its status. Without `is_named`, a FIFO or device is an error, and opening it does not wait for a writer."""
+def _read(path: str, *, is_named: bool) -> bytes:
+    """Read a file. Without `is_named`, a FIFO or device is an error, and opening it does not wait for a writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY if is_named else READ)
         with open(descriptor, "rb") as stream:
-            status = os.fstat(descriptor)
-            if not is_named and not stat.S_ISREG(status.st_mode):
+            if not is_named and not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise UsageError("not a regular file", file=path)
             text = stream.read(_MOST_BYTES + 1)
     except OSError as error:
@@ -129,7 +127,7 @@ def _read(path: str, *, is_named: bool) -> tuple[bytes, os.stat_result]:
         raise UsageError("not a valid file name", file=path) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"a configuration file must have at most {_MOST_BYTES:,} bytes", file=path)
-    return text, status
+    return text
 
 
 def _parse(path: str, text: bytes) -> dict[str, Any]:
@@ -200,15 +198,12 @@ def _prefix(path: str) -> tuple[str, ...]:
     return ("tool", "sbbf") if os.path.basename(path) == _PROJECT else ()
 
 
-def _exposure_of(path: str, status: os.stat_result) -> str | None:
+def _exposure_of(path: str) -> str | None:
     """Return who besides this user and root may write to a file or its folder; None if no other user may."""
-    if not HAS_USERS:
-        return None
+    from sbbf_tool.storage.whole import find_writer
+
     folders = dict.fromkeys(os.path.dirname(name) for name in (os.path.abspath(path), os.path.realpath(path)))
-    for name, entry in (("it", status), *((f"its folder {folder}", os.stat(folder)) for folder in folders)):
-        if entry.st_uid not in (user_id(), 0):
-            return f"{name} belongs to another user (uid {entry.st_uid})"
-        for writer, bit in (("every user", stat.S_IWOTH), ("its group", stat.S_IWGRP)):
-            if entry.st_mode & bit:
-                return f"{writer} can write to {name}"
+    for name, place in (("it", path), *((f"its folder {folder}", folder) for folder in folders)):
+        if (writer := find_writer(place)) is not None:
+            return f"{writer} can write to {name}"
     return None

@@ -58,11 +58,11 @@ def command(type_name: str | None, name: tuple[str, ...], outputs: Outputs) -> N
 
     names = split_names(name)
     if not names or names == ("all",):
-        report, show = engines(type_name), _show_matrix if names else _show_type if type_name else _show_engines
+        report, show = engines(type_name), _show_side_by_side if names else _show_type if type_name else _show_engines
     elif len(names) == 1 and not re.search(r"-\d", names[0]):
         report, show = engines(type_name, names[0]), _show_engine
     else:
-        report, show = engines(type_name, mine=names), partial(_show_mine, names=names)
+        report, show = engines(type_name, mine=names), partial(_show_side_by_side, names=names)
     outputs.print("engines", report, show)
 
 
@@ -106,53 +106,40 @@ def _format_verdict(engine: EngineReport, verdict: EngineVerdict) -> Iterator[tu
             yield mark, entry.sentence.removeprefix(f"{engine.name}: "), entry.evidence
 
 
-def _show_matrix(page: Page, report: EnginesReport) -> None:
-    """Show all types and all engines: in words, or on a terminal in symbols, in columns that are the numbers of the engines."""
-    readers = [engine for engine in report.engines if engine.uses_filters]
-    titles = [engine.id for engine in readers]
-    is_narrow = page.width is not None
-    notes: dict[str, str] = {}
-    columns = [Heading(str(number) if is_narrow else title, WORD, is_narrow * number) for number, title in enumerate(titles, 1)]
-    rows = [
-        (family.name, *((_symbol if is_narrow else _format_cell)(engine.verdicts[index], notes) for engine in readers))
-        for index, family in enumerate(report.families)
-    ]
-    page.table([Heading("type", NAME), *columns], rows, whole=True)
-    if is_narrow:
-        page.say(f"engines: {', '.join(f'{number} {title}' for number, title in enumerate(titles, 1))}")
-        page.say("+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in older releases")
-    _say_notes(page, notes)
-    if idle := [engine.name for engine in report.engines if not engine.uses_filters]:
-        page.say(f"never use filters: {', '.join(idle)}")
-    if is_narrow:
-        page.say("sbbf engines ENGINE and --type explain each; --all shows words and sources")
+def _show_side_by_side(page: Page, report: EnginesReport, names: Sequence[str] = ()) -> None:
+    """Show types and engines, of which `names` are chosen: in words, or all engines on a terminal in symbols, in columns of their numbers.
 
-
-def _say_notes(page: Page, notes: dict[str, str]) -> None:
-    for note, number in notes.items():
-        page.say(f"{number}: {note}")
-
-
-def _show_mine(page: Page, report: EnginesReport, names: Sequence[str]) -> None:
-    """Show releases side by side, and the types for which one of them uses a filter or is harmed by it."""
+    Types for which no engine uses a filter, or is harmed by it, are listed below the table.
+    """
     from sbbf_tool.query_engines.releases import is_release
 
-    for name, engine in zip(names, report.engines, strict=False):
+    engines = [engine for engine in report.engines if names or engine.uses_filters]
+    for name, engine in zip(names, engines, strict=False):
         if not is_release(name, engine):
             page.say(f"{name} was not run; shown is {engine.name} {engine.version}, the newest release up to it that was")
-    for engine in report.engines:
+    for engine in engines if names else ():
         date = next((f", run on {release.date}" for release in engine.releases[-1:]), "")
         page.say(f"{engine.name} {engine.version}{date}: {engine.predicates or engine.default_explanation}")
+    has_symbols = page.width is not None and not names
+    titles = [f"{engine.name} {engine.version}" if names else engine.id for engine in engines]
+    columns = [Heading(str(number) if has_symbols else title, WORD, has_symbols * number) for number, title in enumerate(titles, 1)]
     notes: dict[str, str] = {}
     rows = [
-        (family.name, *(_format_cell(engine.verdicts[index], notes) for engine in report.engines))
+        (family.name, *((_symbol if has_symbols else _format_cell)(engine.verdicts[index], notes) for engine in engines))
         for index, family in enumerate(report.families)
     ]
-    columns = (Heading("type", NAME), *(Heading(f"{engine.name} {engine.version}", WORD) for engine in report.engines))
-    page.table(columns, [row for row in rows if {*row[1:]} != {_CELLS["unused"]}])
-    _say_notes(page, notes)
-    if unused := [row[0] for row in rows if {*row[1:]} == {_CELLS["unused"]}]:
-        page.say(f"no filter is used on: {'; '.join(unused)}")
+    unused = [row for row in rows if {*row[1:]} == {_CELLS["unused"]}]
+    page.table([Heading("type", NAME), *columns], [row for row in rows if row not in unused], whole=not names)
+    if has_symbols:
+        page.say(f"engines: {', '.join(f'{number} {title}' for number, title in enumerate(titles, 1))}")
+        page.say("+ uses filters of this type; - does not; ! loses rows or fails; +! or -!: does so in older releases")
+        page.say("sbbf engines ENGINE and --type explain each; --all shows words and sources")
+    for note, number in notes.items():
+        page.say(f"{number}: {note}")
+    if unused:
+        page.say(f"no filter is used on: {'; '.join(row[0] for row in unused)}")
+    if idle := [engine.name for engine in report.engines if engine not in engines]:
+        page.say(f"never use filters: {', '.join(idle)}")
 
 
 def _format_cell(verdict: EngineVerdict, notes: dict[str, str]) -> str:

@@ -12,10 +12,9 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.formats import FORMATS, TEXT, Outputs, output_options
-from sbbf_tool.cli.options import PureSetting, add_options
+from sbbf_tool.cli.options import SIZE, PureSetting, add_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.settings import spark_settings
-from sbbf_tool.cli.sizes import SIZE
 from sbbf_tool.cli.values import names_of
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.reports.rows import Row

@@ -72,7 +72,6 @@ _SUMS = ("files", "row_groups_with_filter", "filter_bytes", "chunk_bytes", "fpp_
 _MOST_BLOCKS = 16
 _MOST_WARNINGS = 1000
 """Number of distinct warnings about several files that are kept in memory."""
-_BAR = 40
 
 
 @click.command(cls=Command)
@@ -137,7 +136,7 @@ class _InspectView(View["InspectReport"]):
             page.table(_COLUMNS, _format_columns(page, report, bitsets=self._bitsets))
         if filters := sum(total.filter_bytes for total in report.columns):
             share = filters / report.file_bytes
-            page.say(f"pages {page.bar(1 - share, _BAR)} filters {format_percent(share)} of the file, {page.bytes(filters)}")
+            page.say(f"filters: {format_percent(share)} of the file, {page.bytes(filters)}")
         page.say_all(_list_notes(page, report, self._none, has_bars=self._bitsets and not self._by_row_group))
         if not filters:
             page.next(("sbbf", "advise", report.file), "see which columns deserve a filter")

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from sbbf_tool.frozen import Frozen
+from sbbf_tool.numbers import parse_ratio, parse_size
 
 # The sections of the help, in its order. Options of the shared ones mean the same in every command, and are in its full help alone.
 COLUMNS, RULES, SAFETY, VIEW = "Columns", "Rules", "Safety", "View"
@@ -157,3 +158,23 @@ engines_option = click.option(
     callback=lambda ctx, option, texts: split_names(texts),
     help="The query engines that read the files. Names or releases such as duckdb-1.4, separated by commas, or all.  [default: all]",
 )
+
+
+class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
+    name = "bytes"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        size = parse_size(str(value))
+        if size is None:
+            self.fail(f"{value!r} is not a size; write 65536, 64KiB or 1MB", param, ctx)
+        return size
+
+
+class _Ratio(click.types.FloatParamType):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        ratio = parse_ratio(str(value))
+        return ratio if ratio is not None else self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
+
+
+SIZE, RATIO = _Bytes(), _Ratio()
+"""Types of sizes and ratios: `65536`, `64KiB`, `1MB`; `0.01`, `1%`."""

@@ -38,7 +38,7 @@ _MOST_NAMES = 12
 class Page:
     """Where a command prints its lines and tables: plain text or, on a terminal, what a screen draws."""
 
-    units = is_terminal = has_headings = False
+    units = is_terminal = False
     lines = 0
     """Lines or, in Markdown, blocks printed so far."""
 
@@ -53,10 +53,6 @@ class Page:
     def say(self, line: str, word: str = "") -> None:
         """Print a line, which is escaped. The last `word` and colon in it gets the style of the word."""
         self._print(self._writer.wrap(escape(line), word))
-
-    def heading(self, text: str) -> None:
-        """Print a heading, which is escaped; on pages without headings, a line."""
-        self.say(text)
 
     def command(self, words: Sequence[str], label: str = "") -> None:
         """Print a command in shell syntax."""
@@ -109,12 +105,6 @@ class Page:
         most = _MOST_NAMES if self.width is not None else len(names)
         return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
-    def bar(self, share: float, cells: int) -> str:
-        """Draw a share of a bar of this many cells."""
-        full, rest = ("█", "░") if self._has_blocks else ("#", ".")
-        length = min(max(round(share * cells), share > 0), cells - (share < 1))
-        return full * length + rest * (cells - length)
-
     def bars(self, ratios: Sequence[float | None], most: int) -> str:
         """Draw a bar of eight heights for each ratio from 0 to 1, and a dot for None; several share a bar if there are more than `most`."""
         count = min(len(ratios), most)
@@ -136,17 +126,12 @@ class Page:
 class MarkdownPage(Page):
     """Markdown, for a CI system's summary or an issue; lines are paragraphs."""
 
-    has_headings = True
-
     def __init__(self, write: Callable[[str], object]) -> None:
         super().__init__(write)
         self.units = True
 
     def say(self, line: str, word: str = "") -> None:
         self._block(_markdown(line.strip()))
-
-    def heading(self, text: str) -> None:
-        self._block(f"## {_markdown(text)}")
 
     def command(self, words: Sequence[str], label: str = "") -> None:
         if label.strip():

@@ -95,18 +95,14 @@ class _Display(Thread):
         self._draws = is_terminal(sys.stderr)
 
     def run(self) -> None:
-        seconds = DELAY
+        seconds, period = (DELAY, PERIOD) if self._draws else (PERIOD_OF_LINES, PERIOD_OF_LINES)
         while not self._stop_event.wait(seconds):
-            work = self.work
+            work, seconds = self.work, period
             work.begin_listing(self._stop_event.is_set)
             if self._draws:
                 self._status_line.draw(work.draw())
-                seconds = PERIOD
-            elif seconds == DELAY:
-                seconds = PERIOD_OF_LINES - DELAY
             else:
                 self._status_line.print_line(f"sbbf: {measure(work.progress)[0]}")
-                seconds = PERIOD_OF_LINES
 
     def stop(self) -> None:
         self._stop_event.set()

@@ -11,15 +11,17 @@ from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import strict_option
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import WEAK_FILTERS
+from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
-from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, NAME, RATE, WORD, Heading
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.verbs.resize import FilterSize, ResizeReport
+    from collections.abc import Iterable, Iterator
+
+    from sbbf_tool.advice.folds import FoldedSize
+    from sbbf_tool.verbs.resize import ResizeReport
 
 _COLUMNS = (
     Heading("row group", COUNT),
@@ -102,17 +104,17 @@ def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> 
     return f"{format_count(filters, 'filter')}{place}: bitsets of {page.bytes(old)} -> {page.bytes(new)}"
 
 
+def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a column below `SIZES`."""
+    for size in sizes:
+        yield column, f"1/{1 << size.halvings}" if size.halvings else "as it is", size.bytes, size.mean_fpp, size.worst_fpp
+
+
 def _show_sizes(page: Page, report: ResizeReport) -> None:
     """Print, for each column, the bytes and rates of its filters at their size and at every half of it."""
-    filters = render.group(((size.column, size.row_group), size) for size in report.sizes)
-    by_step: dict[tuple[str, int], list[FilterSize]] = {}
-    for (column, _), folds in filters.items():
-        for step in range(max(len(sizes) for (name, _), sizes in filters.items() if name == column)):
-            # A filter that cannot be folded further keeps its size.
-            by_step.setdefault((column, step), []).append(folds[min(step, len(folds) - 1)])
-    rows = []
-    for (column, step), sizes in by_step.items():
-        fpps = [size.fpp for size in sizes]
-        size = f"1/{1 << step}" if step else "as it is"
-        rows.append((column, size, sum(each.bytes for each in sizes), sum(fpps) / len(fpps), max(fpps)))
-    page.table(SIZES, rows, most_rows=SCREEN_ROWS)
+    from sbbf_tool.advice.folds import Folds
+
+    columns: dict[str, Folds] = {}
+    for (column, _), sizes in render.group(((size.column, size.row_group), (size.bytes, size.fpp)) for size in report.sizes).items():
+        columns.setdefault(column, Folds()).add(tuple(sizes))
+    page.table(SIZES, [row for column, folds in columns.items() for row in rows_of_sizes(column, folds.sizes())], most_rows=SCREEN_ROWS)

@@ -15,8 +15,7 @@ import click
 from click.core import ParameterSource
 
 from sbbf_tool.cli.config import ENGINES, Config, Level, ensure_among, find_config, read_config
-from sbbf_tool.cli.options import changes_files, name_of, settable_options
-from sbbf_tool.cli.sizes import SIZE
+from sbbf_tool.cli.options import SIZE, changes_files, name_of, settable_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.numbers import parse_ratio
 

@@ -8,8 +8,8 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.options import RATIO, SIZE
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.sizes import RATIO, SIZE
 from sbbf_tool.cli.tables import BYTES, COUNT, SENTENCE, WORD, Heading
 from sbbf_tool.numbers import format_count
 

@@ -106,17 +106,12 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
         if name == "verbose" and not ctx.resilient_parsing:
             show_log(ctx)
 
-    def option(*names: str, **settings: Any) -> click.Option:
-        return click.Option([f"terminal_{names[-1].lstrip('-')}", *names], expose_value=False, callback=remember, **settings)
-
+    options = {
+        ("quiet", "-q", "--quiet"): "Print nothing but errors.",
+        ("verbose", "-v", "--verbose"): "Print what is being done, and where an error came from, to standard error.",
+        ("shows_all", "--all"): "Leave nothing out: print lines about all files, and whole tables and names on any terminal.",
+    }
     return [
-        option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
-        option("-v", "--verbose", is_flag=True, help="Print what is being done, and where an error came from, to standard error."),
-        click.Option(
-            ["terminal_shows_all", "--all"],
-            is_flag=True,
-            expose_value=False,
-            callback=remember,
-            help="Leave nothing out: print lines about all files, and whole tables and names on any terminal.",
-        ),
+        click.Option([f"terminal_{name}", *names], is_flag=True, expose_value=False, callback=remember, help=text)
+        for (name, *names), text in options.items()
     ]

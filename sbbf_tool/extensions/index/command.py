@@ -9,9 +9,9 @@ import click
 
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option
+from sbbf_tool.cli.options import RATIO
 from sbbf_tool.cli.output import complain, limit_complaints
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.sizes import RATIO
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_number
