@@ -64,10 +64,17 @@ class ChangedFiles(Files):
         from sbbf_tool.file.page_limit import PageLimit
         from sbbf_tool.running.discover import folders_of
 
-        options = {"allow_table_files": TABLE_FILES in self.allow, "force": WEAK_FILTERS in self.allow, "keys": self.keys, "append": append}
-        # Files of a list keep the names that they have below the working folder.
-        options["roots"] = folders_of((".",) if self.is_listed else self.arguments) if self.output is not None else ()
-        return Edit(self.output, self.in_place, dry_run=self.dry_run, limit=PageLimit(self.max_page_bytes, self.jobs), **options)
+        return Edit(
+            *(self.output, self.in_place, append, self.dry_run),
+            allow_table_files=TABLE_FILES in self.allow,
+            keys=self.keys,
+            limit=PageLimit(self.max_page_bytes, self.jobs),
+            force=WEAK_FILTERS in self.allow,
+            files_per_commit=self.files_per_commit,
+            # Files of a list keep the names that they have below the working folder.
+            roots=folders_of((".",) if self.is_listed else self.arguments) if self.output is not None else (),
+            conditional_put=CONDITIONAL_PUT in self.allow,
+        )
 
     def ensure_target(self) -> None:
         """Raise a usage error, before any file is read, unless exactly one option states where the results go."""
@@ -93,16 +100,8 @@ class ChangedFiles(Files):
         if TABLE_FILES in self.allow:
             hint = f"leave out --allow {TABLE_FILES}, or give --as-files too, to change the files of all versions without a commit"
             raise UsageError("a table changes in one commit", file=table.name, hint=hint)
-        return table.begin(
-            change,
-            selection.where,
-            files_per_commit=self.files_per_commit,
-            conditional_put=CONDITIONAL_PUT in self.allow,
-            dry_run=self.dry_run,
-            keys=self.keys,
-            may_lack_columns=may_lack_columns,
-            on_cluster=self.spark is not None,
-        )
+        on_cluster = self.spark is not None
+        return table.begin(change, selection.where, self.edit(), may_lack_columns=may_lack_columns, on_cluster=on_cluster)
 
     def undo(self, reason: str, *, is_partial: bool = False) -> Undo | None:
         """Return how to undo what is done in place; `reason` is why some changes have no undo.

@@ -173,15 +173,7 @@ def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableCha
     """Return the change of the table; None for files, which `edit` must be able to change."""
     table, names, columns = selection.table, selection.names, verb.changed_columns()
     if table is not None:
-        return table.begin(
-            Change(f"{verb.operation} BLOOM FILTERS", columns),
-            selection.where,
-            files_per_commit=edit.files_per_commit,
-            conditional_put=edit.conditional_put,
-            dry_run=edit.dry_run,
-            keys=edit.keys,
-            may_lack_columns=not columns,
-        )
+        return table.begin(Change(f"{verb.operation} BLOOM FILTERS", columns), selection.where, edit, may_lack_columns=not columns)
     ensure_one_way(edit.output, edit.in_place, edit.dry_run, names if isinstance(names, tuple) else ())
     if (
         edit.output is not None

@@ -19,6 +19,7 @@ from sbbf_tool.extension import load
 if TYPE_CHECKING:
     from collections import Counter
 
+    from sbbf_tool.editing.edit import Edit
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.file.table_file import Deletes
     from sbbf_tool.hints import Rebuild
@@ -139,13 +140,15 @@ class Table(ABC):
     def copy_path(self, file: LiveFile, name: str) -> str:
         """Return the path of the copy of `file` that has this file name, in a folder where the table's own clean-up finds it."""
 
-    def begin(self, change: Change, where: PathPredicate | None, **options: Any) -> TableChange:
+    def begin(
+        self, change: Change, where: PathPredicate | None, edit: Edit, *, may_lack_columns: bool, on_cluster: bool = False
+    ) -> TableChange:
         """Return the run that makes a change; nothing is read or written yet. Raises UsageError if the table cannot have the change.
 
-        The options: `files_per_commit`, `conditional_put`, `dry_run`, `keys` of encrypted files, `may_lack_columns` (the table need not
-        have all columns of the change), `on_cluster` (workers may write copies after the run was interrupted).
+        With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says that workers may write copies after
+        the run was interrupted.
         """
-        begun: TableChange = load(self.changed_by)(self, change, where, **options)
+        begun: TableChange = load(self.changed_by)(self, change, where, edit, may_lack_columns=may_lack_columns, on_cluster=on_cluster)
         return begun
 
 

@@ -37,7 +37,7 @@ class TableCommand(TableRun):
 
     def show_cost(self, selection: Selection, spec: FilterSpec | None = None, rebuild: Rebuild | None = None) -> None:
         """Print what the change costs, before it starts, to standard error; `spec` and `rebuild` are those of new filters."""
-        table, cost = self.table, estimate_cost(selection, spec, self.keys, rebuild)
+        table, cost = self.table, estimate_cost(selection, spec, self.edit.keys, rebuild)
         parts = [f"{format_count(cost.files, 'file')}, {format_size(cost.bytes)}"]
         if cost.filter_bytes:
             parts.append(f"filters of up to about {format_size(cost.filter_bytes)}")

@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import log
+from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
 from sbbf_tool.extensions.tables.copies import RunMarker, copies_of_run, delete_copy
 from sbbf_tool.extensions.tables.lake_table import Replacement
@@ -25,7 +26,6 @@ from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.lake_table import LakeTable
-    from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.partitions import PathPredicate
     from sbbf_tool.running.table import Change, Commit
     from sbbf_tool.running.work import Work
@@ -42,21 +42,19 @@ class TableRun:
         table: LakeTable,
         change: Change,
         where: PathPredicate | None = None,
+        edit: Edit | None = None,
         *,
-        files_per_commit: int | None = None,
-        conditional_put: bool = False,
-        dry_run: bool = False,
-        keys: KeysLike = None,
         may_lack_columns: bool = False,
         on_cluster: bool = False,
     ) -> None:
-        """Describe the run; nothing is read or written before `rows`. One commit contains all files if `files_per_commit` is None.
+        """Describe the run; nothing is read or written before `rows`. Without `edit`, the files are changed in place.
 
-        `keys` are those of encrypted files. With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says
-        that workers may write copies after the run was interrupted. Raises UsageError if the table cannot have the change.
+        With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says that workers may write copies after
+        the run was interrupted. Raises UsageError if the table cannot have the change.
         """
-        if files_per_commit is not None and files_per_commit < 1:
-            raise UsageError(f"the number of files per commit must be at least 1, not {files_per_commit}")
+        self.edit = edit or Edit(in_place=True)
+        if self.edit.files_per_commit is not None and self.edit.files_per_commit < 1:
+            raise UsageError(f"the number of files per commit must be at least 1, not {self.edit.files_per_commit}")
         if change.properties and not table.takes_properties:
             reason = f"{table.format} has no properties by which later writers add filters"
             hint = "leave the option out, and run the command again for new files: it skips those that have filters"
@@ -74,10 +72,6 @@ class TableRun:
         self.sets_properties_alone = False
         """Whether the run set properties of the table in a commit of their own, because no file needed a copy."""
         self._where = where
-        self._files_per_commit = files_per_commit
-        self._conditional_put = conditional_put
-        self._dry_run = dry_run
-        self.keys = keys
         self._may_lack_columns = may_lack_columns
         self.on_cluster = on_cluster
         self._pending: list[Replacement] = []
@@ -96,14 +90,14 @@ class TableRun:
         If the caller stops before the last row, the copies since the last commit are deleted. Raises the errors of `Table.commit`,
         RefusedError if the table cannot be changed, and UsageError if it lacks a column of the change.
         """
-        self.table.ensure_changeable(conditional_put=self._conditional_put)
+        self.table.ensure_changeable(conditional_put=self.edit.conditional_put)
         selection = Selection(self.table.name, self._where, table=self.table, run=new_run())
         self.ensure_columns(selection)
         for live in selection.live_files():
             if live.unchangeable:
                 yield Row(live.path, SKIPPED, live.unchangeable)
         recorded = {live.path: live.bytes for live in selection.live_files()}
-        if self._dry_run:
+        if self.edit.dry_run:
             yield from (_refuse_other_length(row, recorded.get(row.path)) for row in run(selection, work))
             return
         assert selection.run is not None
@@ -115,7 +109,7 @@ class TableRun:
                 row = _refuse_other_length(row_of_copy, recorded.get(row_of_copy.path))
                 self._collect(row)
                 yield row
-                if self._files_per_commit is not None and len(self._pending) >= self._files_per_commit:
+                if len(self._pending) == self.edit.files_per_commit:
                     self._commit()
             if self._pending:
                 self._commit()
@@ -129,7 +123,7 @@ class TableRun:
         if self._may_lack_columns:
             return
         selection.ensure_stored(self.change.columns)
-        selection.ensure_columns(self.change.columns, self.keys)
+        selection.ensure_columns(self.change.columns, self.edit.keys)
 
     def _collect(self, row: Row[Any]) -> None:
         """Keep the copy of a row for the next commit."""

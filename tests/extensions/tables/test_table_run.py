@@ -34,7 +34,7 @@ RUN = "0123456789abcdef"
 
 
 def change_with(table: JsonTable, work: Work, *columns: str, jobs: int = 1, **options: object) -> tuple[TableRun, list]:
-    run = TableRun(table, Change("ADD BLOOM FILTERS", columns), **options)
+    run = TableRun(table, Change("ADD BLOOM FILTERS", columns), edit=Edit(in_place=True, **options))
     return run, list(run.rows(LocalRunner(jobs).run, work))
 
 
@@ -79,7 +79,7 @@ def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(tmp_path, 
     """As by a clean-up of the table's folder: a commit that named the copy would lose the rows of its file."""
     table = make_table(tmp_path / "t", 4)
     before = rows_of(table)
-    run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)), files_per_commit=files_per_commit)
+    run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)), edit=Edit(in_place=True, files_per_commit=files_per_commit))
     for row in run.rows(LocalRunner(1).run, add("id")):
         if row.path.endswith(("part-0.parquet", "part-2.parquet")):
             damage(row.report.output)
