@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.frozen import Frozen
 
 
@@ -27,7 +26,7 @@ class _Sum:
 class Folds:
     """Sums over filters, in memory that does not grow with their number."""
 
-    fpp: float = DEFAULT_FPP
+    fpp: float
     """Target false-positive rate."""
     bytes_at_target: int = 0
     """Bytes of the bitsets, each folded to the smallest size that meets the target, if any does."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.cli import render
 from sbbf_tool.cli.changes import ChangedFiles, over_changed_files
 from sbbf_tool.cli.command import Command
@@ -116,5 +117,5 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
 
     columns: dict[str, Folds] = {}
     for (column, _), sizes in render.group(((size.column, size.row_group), (size.bytes, size.fpp)) for size in report.sizes).items():
-        columns.setdefault(column, Folds()).add(tuple(sizes))
+        columns.setdefault(column, Folds(DEFAULT_FPP)).add(tuple(sizes))
     page.table(SIZES, [row for column, folds in columns.items() for row in rows_of_sizes(column, folds.sizes())], most_rows=SCREEN_ROWS)

@@ -10,6 +10,7 @@ from heapq import heappush, heapreplace
 from math import floor, log10
 
 from sbbf_tool.advice.folds import Folds
+from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.bloom.sizing import SATURATED_FPP
 from sbbf_tool.extensions.report.contents import FileContents, QuerySteps
 from sbbf_tool.extensions.report.filter_figures import dots_of
@@ -131,7 +132,7 @@ class LakeTotals:
             self.dots.add(dot)
         for detail in contents.filters:
             column = detail.column if detail.column in self.columns else MORE_COLUMNS
-            self.folds.setdefault(column, Folds()).add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
+            self.folds.setdefault(column, Folds(DEFAULT_FPP)).add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
         self._add_findings(contents)
         for query in contents.queries:
             self.queries.setdefault(query.query, QuerySum()).add(report.file, query)
