@@ -14,7 +14,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.options import RATIO, engines_option
-from sbbf_tool.cli.output import complain, limit_complaints
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.resize import SIZES, rows_of_sizes
@@ -69,20 +69,19 @@ def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[s
         message = f"the settings of a writer are text, for which {of_rows.pop()} has no room: use --format table, markdown or json"
         raise click.UsageError(message)
     verb = Advise(read_queries(queries), fpp, engines, terminal().shows_all, emit)
-    with limit_complaints():
-        with show_progress("counting distinct values"):
-            report: AdviceReport = files.combine(files.work(verb))
-        if not report.files and files.where is not None:
-            raise UnreadableError(NO_PARTITION)
-        document = render.document("advise", report)
-        command: tuple[str, ...] = ()
-        if report.fix is not None:
-            command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
-            document["fix"]["command"] = command
-        refusal = None if files.table is None else files.table.why_unchangeable
-        outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
-        for reason in report.unreadable:
-            complain(f"sbbf: {reason}")
+    with show_progress("counting distinct values"):
+        report: AdviceReport = files.combine(files.work(verb))
+    if not report.files and files.where is not None:
+        raise UnreadableError(NO_PARTITION)
+    document = render.document("advise", report)
+    command: tuple[str, ...] = ()
+    if report.fix is not None:
+        command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
+        document["fix"]["command"] = command
+    refusal = None if files.table is None else files.table.why_unchangeable
+    outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
+    for reason in report.unreadable:
+        complain(f"sbbf: {reason}")
     return report.exit_code
 
 

@@ -196,16 +196,16 @@ class Undo:
         """Print the line; print nothing if no file was changed."""
         if not self._changed:
             return
-        ours = Fix("remove_filters", (), keys=self.keys)
         fix = next(iter(self._fixes)) if len(self._fixes) == 1 else None
-        if fix is not None and not self._rest[True]:
-            self._show_command(page, fix, self.paths, self.options)
-        elif self._are_first and not self._rest and (self.paths or any(option.startswith("--files") for option in self.options)):
-            self._show_command(page, ours, self.paths, ("--ours", *self.options))
-        elif len(self._changed) <= _MOST_PATHS and (self._are_first or fix is not None):
+        is_for_all = bool(self.paths or "--files-from" in self.options) and not (self._rest[True] if fix else self._rest)
+        ours = () if fix else ("--ours",)
+        if not fix and self._are_first:
+            fix = Fix("remove_filters", (), keys=self.keys)
+        if fix and is_for_all:
+            self._show_command(page, fix, self.paths, (*ours, *self.options))
+        elif fix and len(self._changed) <= _MOST_PATHS:
             # With the PATHs of the command, filters that other files had before would be removed too.
-            options = [*(["--ours"] if self._are_first else []), *(each for each in self.options if each in _ALLOW_TABLE_FILES)]
-            self._show_command(page, ours if self._are_first or fix is None else fix, self._changed, options)
+            self._show_command(page, fix, self._changed, (*ours, *(each for each in self.options if each in _ALLOW_TABLE_FILES)))
         elif None in self._fixes:
             each = "sbbf remove-filter --ours, on each changed file; --report saves them"
             page.say(f"{_LABEL}{each if self._are_first else self.reason}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.options import EXPLANATIONS, SECTIONS, SETTINGS, SHARED, about, changes_files, name_of
-from sbbf_tool.cli.output import stop_if_unread
+from sbbf_tool.cli.output import limit_complaints, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; one that only reads ends with another code if its output was closed."""
-        result = super().invoke(ctx)
+        with limit_complaints():
+            result = super().invoke(ctx)
         if not changes_files(self):
             stop_if_unread()
         return result

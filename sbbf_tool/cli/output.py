@@ -20,6 +20,7 @@ from sbbf_tool.cli.spelling import name_options
 from sbbf_tool.cli.tables import Plain
 from sbbf_tool.cli.terminal import MOST_FILES, is_terminal, terminal
 from sbbf_tool.display import escape, redact_text, to_json
+from sbbf_tool.numbers import format_count
 
 BROKEN_PIPE = 141
 """The exit code that a shell reports for a program that a closed pipe ended."""
@@ -148,22 +149,22 @@ class PatientBinary(io.RawIOBase):
         return self._output.write_bytes(data)
 
 
-_limit: ContextVar[tuple[int, Counter[str]] | None] = ContextVar("limit", default=None)
-"""The number of errors, and of warnings, that are printed, and how many there were."""
+_complaints: ContextVar[Counter[str] | None] = ContextVar("complaints", default=None)
+"""How many errors and warnings there were in this command."""
 
 
 @contextmanager
 def limit_complaints() -> Iterator[None]:
-    """Inside the block, print errors and warnings about the first files only, unless all are requested; at its end, count the others."""
-    counts, most = Counter[str](), None if terminal().shows_all else MOST_FILES
-    token = _limit.set(None if most is None else (most, counts))
+    """Inside the block, print the first errors and warnings only, unless all are requested; at its end, count the others."""
+    counts = Counter[str]()
+    token = _complaints.set(counts)
     try:
         yield
     finally:
-        _limit.reset(token)
+        _complaints.reset(token)
         for kind, count in counts.items():
-            if most is not None and count > most and (kind == "error" or not terminal().quiet):
-                complain(f"sbbf: and {count - most:,} more {kind}{'' if count == most + 1 else 's'}; --all shows them")
+            if count > MOST_FILES and (kind == "error" or not terminal().quiet):
+                complain(f"sbbf: and {format_count(count - MOST_FILES, f'more {kind}')}; --all shows them")
 
 
 def complain(line: str, *, kind: str = "error") -> None:
@@ -172,10 +173,9 @@ def complain(line: str, *, kind: str = "error") -> None:
 
     Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
     """
-    if (limit := _limit.get()) is not None and kind in ("error", "warning"):
-        most, counts = limit
+    if (counts := _complaints.get()) is not None and kind in ("error", "warning") and not terminal().shows_all:
         counts[kind] += 1
-        if counts[kind] > most:
+        if counts[kind] > MOST_FILES:
             return
     for part in writer_for(sys.stderr).wrap(escape(redact_text(name_options(line))), is_error=kind == "error"):
         print(part, file=sys.stderr, flush=True)

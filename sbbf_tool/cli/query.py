@@ -6,7 +6,6 @@ import os
 import re
 from collections import Counter
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -117,9 +116,6 @@ def _is_path(name: str) -> bool:
     return name.endswith(_SUFFIXES) or "/" in name or os.sep in name
 
 
-_MOST_UNFIT = 5
-
-
 class AnswerView(View[Report]):
     """Whether any file may hold one of the values."""
 
@@ -158,12 +154,10 @@ class AnswerView(View[Report]):
         return code
 
     def _say_unfit(self, values: Mapping[str, UnfitValue]) -> None:
-        for each in islice(values.values(), _MOST_UNFIT):
+        for each in values.values():
             line = None if self._values_file in (None, "-") else _find_line(self._values_file or "", each.value)
             place = f"value {each.position + 1:,}" if line is None else f"values file {self._values_file}, line {line:,}"
             complain(f"sbbf: {place}: {each.reason}")
-        if (more := len(values) - _MOST_UNFIT) > 0:
-            complain(f"sbbf: {more:,} more values are in no file's type")
 
     def say_what_lacks(self) -> str:
         """Return the end of the last line: how many values are not of the column's type, and how many of the files lack the column."""

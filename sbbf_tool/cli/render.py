@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.spelling import command_of
-from sbbf_tool.cli.terminal import MOST_FILES, terminal
+from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.plain import to_plain
@@ -75,11 +75,9 @@ def note(line: str) -> None:
 
 def say_unreadable(problems: Sequence[tuple[str, str | None, str]]) -> int:
     """Print what could not be read (file, column or None, and reason) to standard error; return the exit code, 0 without problems."""
-    for file, column, problem in problems[:MOST_FILES]:
+    for file, column, problem in problems:
         place = f"column {column}" if column is not None else None
         complain(f"sbbf: {UnreadableError(problem, file=file, place=place)}")
-    if len(problems) > MOST_FILES:
-        complain(f"sbbf: and {len(problems) - MOST_FILES:,} more; --format json shows them")
     return UnreadableError.exit_code if problems else 0
 
 

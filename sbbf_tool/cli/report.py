@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
 from sbbf_tool.cli.formats import Item, Output, View
-from sbbf_tool.cli.output import complain, limit_complaints, stop_if_unread
+from sbbf_tool.cli.output import complain, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
@@ -54,7 +54,7 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
     view.has_rows_of_files = work.changes
     error: BaseException | None = None
     code = 0
-    with files.outputs.open(view) as outputs, limit_complaints():
+    with files.outputs.open(view) as outputs:
         loop = _Loop(files, work, view, outputs, columns)
         try:
             with closing(files.rows(work)) as rows:
@@ -179,10 +179,10 @@ class _Loop:
     def end(self) -> int:
         """End the outputs of a complete run; return the exit code of the command."""
         view, codes, counts, index = self._view, self._codes, self._counts, self._files.index  # apply has no selection of its own
-        for reason in self._columns.unknown(0 if index is None else index.excluded) if self._has_columns else ():
+        for reason in self._columns.unknown(0 if index is None else index.excluded):
             complain(f"sbbf: no file has the column: {reason}")
             codes.add(UsageError.exit_code)
-        for line in self._columns.describe() if self._has_columns else ():
+        for line in self._columns.describe():
             render.note(f"sbbf: {line}")
         if not self._is_single:
             for (kind, message), files in self._messages.items():

@@ -280,16 +280,11 @@ def read_specs(path: str | os.PathLike[str]) -> tuple[FilterSpec, ...]:
         raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"not TOML: {error}", file=name) from None
-    place, tables = tables_of(document, name)
+    keys = ("tool", "sbbf", "filters") if os.path.basename(name) == "pyproject.toml" else ("filters",)
+    tables: Any = document
+    for key in keys:
+        tables = tables.get(key) if isinstance(tables, Mapping) else None
+    place = f"[[{'.'.join(keys)}]]"
     if tables is None:
         raise UsageError(f"the file has no table {place}", file=name)
     return parse_specs(tables, name, place)
-
-
-def tables_of(document: Mapping[str, Any], path: str) -> tuple[str, object]:
-    """Return the name of the tables with specs in a document of this file, and the tables; None if there are none."""
-    if os.path.basename(path) != "pyproject.toml":
-        return "[[filters]]", document.get("filters")
-    tool = document.get("tool")
-    settings = tool.get("sbbf") if isinstance(tool, Mapping) else None
-    return "[[tool.sbbf.filters]]", settings.get("filters") if isinstance(settings, Mapping) else None

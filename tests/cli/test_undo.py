@@ -88,7 +88,7 @@ def test_files_that_had_filters_before_are_not_named(folder, capfd):
     assert run(["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"]) == 0
     first = contents(folder)
     line = undo_of(["add-filter", "lake", "-c", "id", "--in-place"], capfd)
-    assert line == "sbbf remove-filter --ours lake/part-00001.parquet lake/part-00002.parquet --in-place"
+    assert line == "sbbf remove-filter lake/part-00001.parquet lake/part-00002.parquet -c id --in-place"
     assert run(shlex.split(line)[1:]) == 0
     assert contents(folder) == first
     assert run(["remove-filter", "lake", "events.parquet", "--ours", "-n"]) == 0

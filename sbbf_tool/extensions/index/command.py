@@ -10,7 +10,7 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option
 from sbbf_tool.cli.options import RATIO
-from sbbf_tool.cli.output import complain, limit_complaints
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UnreadableError
@@ -84,9 +84,8 @@ def command(
     with target:
         report = index_files(target, selection_of(target.before), carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
     files.outputs.print("index", report, _show)
-    with limit_complaints():
-        for error in errors:
-            complain(f"sbbf: {error}")
+    for error in errors:
+        complain(f"sbbf: {error}")
     return UnreadableError.exit_code if report.failed_files else 0
 
 

@@ -10,7 +10,7 @@ import click
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.options import OVERWRITE, allow_option, engines_option
-from sbbf_tool.cli.output import complain, limit_complaints
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.cli.values import read_queries
@@ -55,26 +55,25 @@ def command(
     if os.path.isfile(output) and OVERWRITE not in allow:
         raise RefusedError("the target exists", file=output, hint="name another, or remove it first")
     names = tuple(files.names)
-    with limit_complaints():
-        report = write_page(
-            files.rows,
-            names,
-            output,
-            is_single=files.file is not None,
-            queries=read_queries(queries),
-            against=against,
-            quick=quick,
-            engine_names=engines,
-            keys=files.keys,
-            max_page_bytes=files.max_page_bytes,
-            write_fix=write_command,
-            no_files=NO_PARTITION if files.where is not None else None,
-        )
-        files.outputs.print("report", report, _show_report)
-        for unreadable in report.unreadable:
-            complain(f"sbbf: {unreadable.file}: {unreadable.reason}")
-        if more := report.unreadable_files - len(report.unreadable):
-            complain(f"sbbf: {format_count(more, 'more file')} could not be read")
+    report = write_page(
+        files.rows,
+        names,
+        output,
+        is_single=files.file is not None,
+        queries=read_queries(queries),
+        against=against,
+        quick=quick,
+        engine_names=engines,
+        keys=files.keys,
+        max_page_bytes=files.max_page_bytes,
+        write_fix=write_command,
+        no_files=NO_PARTITION if files.where is not None else None,
+    )
+    files.outputs.print("report", report, _show_report)
+    for unreadable in report.unreadable:
+        complain(f"sbbf: {unreadable.file}: {unreadable.reason}")
+    if more := report.unreadable_files - len(report.unreadable):
+        complain(f"sbbf: {format_count(more, 'more file')} could not be read")
     return report.exit_code
 
 
