@@ -217,11 +217,30 @@ def test_an_answer_without_end(handler, scheme, answer, arguments, capfd):
     assert handler.sent < MOST_BYTES
 
 
-@each("scheme, body", [("az", b"<EnumerationResults><Blobs><Blob><Name>folder/a"), ("gs", b'{"items": [{"name"')])
-def test_a_listing_that_is_cut_off(handler, scheme, body, capfd, monkeypatch):
+BLOBS = b"<EnumerationResults><Blobs>%s</Blobs></EnumerationResults>"
+BLOB = (
+    b"<Blob><Name>%s</Name><Properties><Last-Modified>Wed, 01 Jan 2025 00:00:00 GMT</Last-Modified>"
+    b"<Etag>tag</Etag><Content-Length>100</Content-Length><Content-Type>x</Content-Type></Properties></Blob>"
+)
+OBJECTS = LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>next</NextContinuationToken>%s"
+OBJECT = b"<Contents><Key>%s</Key><LastModified>2025-01-01T00:00:00Z</LastModified><ETag>tag</ETag><Size>100</Size></Contents>"
+
+
+@each(
+    "scheme, body, message",
+    [
+        ("az", b"<EnumerationResults><Blobs><Blob><Name>folder/a", "the answer is cut off"),
+        ("gs", b'{"items": [{"name"', "the answer is cut off"),
+        ("gs", OBJECTS % (OBJECT % b"folder/a" + OBJECT % b"folder/b"), "the same objects again and again"),
+        ("az", BLOBS % (BLOB % b"folder//a"), "folder/: an object below cannot be opened: a part of its name is empty"),
+        ("gs", OBJECTS % (OBJECT % b"folder/../a"), "has a control character: folder/../a"),
+    ],
+)
+def test_a_listing_that_is_cut_off_or_never_ends_or_has_odd_names(handler, scheme, body, message, capfd, monkeypatch):
     monkeypatch.setattr(handler, "do_GET", _Handler.respond)
     monkeypatch.setattr(handler, "answer", always(200, body), raising=False)
-    assert "the answer is cut off" in one_line(["inspect"], f"{scheme}://bucket/folder/", capfd)
+    forget_clients()
+    assert message in one_line(["inspect"], f"{scheme}://bucket/folder/", capfd)
 
 
 @each("scheme", SCHEMES)

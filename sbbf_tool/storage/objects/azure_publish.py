@@ -186,7 +186,7 @@ class AzureWriter(CloudWriter):
 
     def status_of(self, error: Any) -> tuple[int, str]:
         code = getattr(error, "error_code", None)
-        return getattr(error, "status_code", None) or 0, str(getattr(code, "value", code))
+        return getattr(error, "status_code", None) or 0, str(getattr(code, "value", code) or "")
 
     def describe(self, error: Exception) -> SbbfError:
         _, code = self.status_of(error)

@@ -92,10 +92,9 @@ class CloudStore(ReadOnlyStore):
         def request() -> tuple[bytes, Version]:
             if self._service == "azure":
                 # Azure does not support ranges counted from the end.
-                size = obstore.head(self._store, self._path(key))["size"]
-                if not size:
-                    return b"", self._version(obstore.head(self._store, self._path(key)))
-                return self._get(key, {"range": (max(0, size - length), size)})
+                meta = obstore.head(self._store, self._path(key))
+                window = max(0, meta["size"] - length), meta["size"]
+                return self._get(key, {"range": window}) if meta["size"] else (b"", self._version(meta))
             return self._get(key, {"range": {"suffix": length}})
 
         return self._call(request)
@@ -123,8 +122,7 @@ class CloudStore(ReadOnlyStore):
             yield prefix, version
             return
         # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
-        folder = prefix[: prefix.rfind("/") + 1]
-        metas = (meta for page in self._pages(folder, after) for meta in page if meta["path"].startswith(prefix))
+        metas = (meta for meta in self._metas(prefix[: prefix.rfind("/") + 1], after) if meta["path"].startswith(prefix))
         yield from ((meta["path"], self._version(meta)) for meta in islice(metas, limit))
 
     def create(self, key: str, data: bytes) -> None:
@@ -137,22 +135,25 @@ class CloudStore(ReadOnlyStore):
             super().remove(key)
         remove(lambda: self._call(lambda: obstore.delete(self._store, key)))
 
-    def _pages(self, prefix: str, after: str) -> Iterator[Any]:
-        """Yield the pages of a listing. After an error it begins again after the last key: obstore would end it as if it were complete."""
+    def _metas(self, prefix: str, after: str) -> Iterator[Any]:
+        """Yield a listing. After an error it begins again after the last key: obstore would end it as if it were complete."""
         pages: Any = None
+        mark, count, limit = "", 0, 1  # a listing that never ends comes back to its object number 1, 2, 4, 8, ...
 
         def request() -> Any:
             nonlocal pages
-            listing, pages = pages, None
-            if listing is None:
-                listing = iter(obstore.list(self._store, prefix=prefix or None, offset=after or None))
+            listing, pages = pages or iter(obstore.list(self._store, prefix=prefix or None, offset=after or None)), None
             page = next(listing, None)
             pages = listing
             return page
 
         while (page := self._call(request)) is not None:
-            yield page
-            after = page[-1]["path"] if page else after
+            for meta in page:
+                if (after := meta["path"]) == mark:
+                    raise UnreadableError("the service lists the same objects again and again", hint="check the endpoint")
+                if (count := count + 1) == limit:
+                    mark, limit = after, 2 * limit
+                yield meta
 
     def _path(self, key: str) -> str:
         return "" if self._service == "http" else key
@@ -195,9 +196,11 @@ class CloudStore(ReadOnlyStore):
             return DeniedError("access denied", hint=hint)
         if isinstance(error, exceptions.NotSupportedError):
             return UnreadableError("the server does not support range requests: it sent the whole file", hint="download the file")
-        if isinstance(error, exceptions.InvalidPathError):
-            return UsageError("the URL cannot be the name of an object")
         text = str(error)
+        if isinstance(error, exceptions.InvalidPathError):
+            name = _LISTED.search(text)
+            problem = "an object below cannot be opened: a part of its name is empty, . or .., or has a control character"
+            return UnreadableError(f"{problem}: {name[1]}") if name else UsageError("the URL cannot be the name of an object")
         status = _STATUS.search(text)
         if status and status[1] == "416":
             return UnreadableError("the server does not have the requested range: the object is empty or was truncated")
@@ -206,11 +209,12 @@ class CloudStore(ReadOnlyStore):
             return UnreadableError(f"the server answered {status[1]}{tries}")
         if any(word in text for word in ("redential", "metadata endpoint", "Account", "Access Key", "oken")) and self._service != "http":
             return DeniedError("no usable credentials", hint=hint)
-        if "Got invalid" in text:
+        if not ("HTTP error: " in text or _is_unreachable(error)):
             return UnreadableError("the answer is cut off or not that of such a service", hint="check the endpoint, or try again")
         return unreachable_error(error, "check the network and the name")
 
 
+_LISTED = re.compile(r'Encountered object with invalid path: .*?"(.*?)"', re.DOTALL)
 _STATUS = re.compile(r"status code: (\d{3})\b")
 
 

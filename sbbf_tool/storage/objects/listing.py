@@ -68,13 +68,11 @@ def find_single_object(url: str) -> str | None:
     if location.service == "http":
         return url
     store = store_of(location)
-    try:
+    with ErrorPlace(location.name):
         if _MAGIC.search(location.key):
             is_one = next(list_keys(store, location.key, 1), None) == location.key
         else:
             is_one = bool(location.key) and not location.key.endswith("/") and not _is_prefix(store, location.key)
-    except SbbfError as error:
-        raise error.at(file=location.name) from error.__cause__
     return location.url if is_one else None
 
 
@@ -170,23 +168,20 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
     """
     location = parse_location(url)
     parts = location.key.split("/")[:-1]
-    try:
-        for count in range(len(parts), max(-1, len(parts) - _MAX_ANCESTORS), -1):
-            folder = location.with_key("".join(f"{part}/" for part in parts[:count]))
-            if folder not in kinds:
-                kinds[folder] = _kind_of(folder)
-            kind = kinds[folder]
-            if kind is not None:
-                return kind, folder.name
-    except CredentialsError as error:
-        raise error.at(file=location.name) from error.__cause__
-    except DeniedError:
-        hint = "allow sbbf to list the bucket, or, if the file is in no table, allow changes to files of tables"
-        raise RefusedError(
-            "sbbf cannot determine whether the file belongs to a table: listing is denied", file=location.name, hint=hint
-        ) from None
-    except SbbfError as error:
-        raise error.at(file=location.name) from error.__cause__
+    with ErrorPlace(location.name):
+        try:
+            for count in range(len(parts), max(-1, len(parts) - _MAX_ANCESTORS), -1):
+                folder = location.with_key("".join(f"{part}/" for part in parts[:count]))
+                if folder not in kinds:
+                    kinds[folder] = _kind_of(folder)
+                kind = kinds[folder]
+                if kind is not None:
+                    return kind, folder.name
+        except CredentialsError:
+            raise
+        except DeniedError:
+            hint = "allow sbbf to list the bucket, or, if the file is in no table, allow changes to files of tables"
+            raise RefusedError("sbbf cannot determine whether the file belongs to a table: listing is denied", hint=hint) from None
     return None
 
 
@@ -195,7 +190,8 @@ def find_table_format(url: str) -> str | None:
     location = parse_location(url)
     folder = location.with_key(f"{location.key.rstrip('/')}/" if location.key.rstrip("/") else "")
     try:
-        return _kind_of(folder)
+        with ErrorPlace(folder.name):
+            return _kind_of(folder)
     except DeniedError:
         return None
 
