@@ -139,11 +139,10 @@ class _SchemaParser:
             raise UnreadableError(f"the Avro {kind} has no list of {member}")
         if kind == "enum":
             return {"type": "enum", "symbols": [str(symbol) for symbol in parts]}
-        fields = []
-        for part in parts:
-            if not isinstance(part, dict) or not isinstance(part.get("name"), str):
-                raise UnreadableError("the Avro schema has a field without a name")
-            fields.append({"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)})
+        names = [part.get("name") if isinstance(part, dict) else None for part in parts]
+        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+            raise UnreadableError("the Avro schema has a field without a name, or two fields of one name")
+        fields = [{"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)} for part in parts]
         return {"type": "record", "fields": fields}
 
 

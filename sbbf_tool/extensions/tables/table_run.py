@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sbbf_tool import log
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, UsageError, WriteError
+from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, UsageError
 from sbbf_tool.extensions.tables.copies import RunMarker, copies_of_run, delete_copy
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.file.table_file import new_run
@@ -146,7 +146,7 @@ class TableRun:
             commit = self.table.commit(tuple(self._pending), change)
         except UncertainWriteError:
             raise
-        except (RefusedError, WriteError, UsageError):
+        except SbbfError:
             self._is_commit_uncertain = False
             raise
         if commit.num_files:

@@ -253,5 +253,6 @@ def _load_error(error: Exception) -> SbbfError:
 
 
 def _describe(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    # PyIceberg quotes answers that it does not understand, which may have tokens: the page of a debugger repeats the request.
+    text = re.split(r": (?:Received unexpected JSON|Could not decode json) payload", " ".join(str(error).split()), flags=re.IGNORECASE)[0]
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__

@@ -7,6 +7,7 @@ without such a file, and those of delete files, are kept. In format 3, the copie
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -186,7 +187,7 @@ def _summarize(metadata: TableMetadata, rewrites: Sequence[ManifestRewrite], cha
     files, rows = total(lambda each: each.files), total(lambda each: each.rows)
     old_bytes, new_bytes = total(lambda each: each.old_bytes), total(lambda each: each.new_bytes)
     before = metadata.current.summary if metadata.current else {}
-    totals = {name: value for name, value in before.items() if name.startswith("total-") and value.isascii() and value.isdigit()}
+    totals = {name: value for name, value in before.items() if name.startswith("total-") and re.fullmatch("[0-9]{1,30}", value)}
     if "total-files-size" in totals:
         totals["total-files-size"] = str(max(0, int(totals["total-files-size"]) + new_bytes - old_bytes))
     return {

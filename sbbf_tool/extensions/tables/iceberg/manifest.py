@@ -229,19 +229,17 @@ def _for_writing(header: AvroHeader, metadata: Mapping[str, bytes]) -> AvroHeade
 
 
 def _fields(tree: Any) -> list[dict[str, Any]]:
-    fields = tree.get("fields") if isinstance(tree, dict) else None
+    # Another type than that which is read could have fields too.
+    fields = tree.get("fields") if isinstance(tree, dict) and tree.get("type") == "record" else None
     if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
         raise UnreadableError("the values of the Avro file are not records of Iceberg")
     return fields
 
 
 def _rename_fields(tree: Any, names: Mapping[int, str]) -> None:
-    fields = _fields(tree)
-    renamings = [field for field in fields if type(field.get("field-id")) is int and field["field-id"] in names]
-    for field in renamings:
-        field["name"] = names[field["field-id"]]
-    if len({str(field.get("name")) for field in fields}) < len(fields):
-        raise UnreadableError("the Avro schema has two fields of one name")
+    for field in _fields(tree):
+        if type(field.get("field-id")) is int and field["field-id"] in names:
+            field["name"] = names[field["field-id"]]
 
 
 def _data_file(tree: Any) -> Any:
@@ -263,7 +261,8 @@ def _partition_ids(header: AvroHeader) -> tuple[int | None, ...]:
     tree = json.loads(header.schema_text)
     for field in _fields(_data_file(tree)):
         if field.get("name") == "partition":
-            return tuple(each.get("field-id") for each in _fields(field.get("type")))
+            ids = [each.get("field-id") for each in _fields(field.get("type"))]
+            return tuple(number if type(number) is int else None for number in ids)
     return ()
 
 

@@ -90,6 +90,8 @@ def parse_metadata(data: bytes) -> TableMetadata:
     uuid = optional(tree, "table-uuid", str)
     if uuid is not None and not _UUID.fullmatch(uuid):
         raise UnreadableError(f"table-uuid {uuid!r:.60} is not a UUID")
+    for name in ("snapshot-log", "metadata-log"):
+        _objects(tree, name)  # a commit appends to them
     snapshots = {snapshot.id: snapshot for snapshot in map(_parse_snapshot, _objects(tree, "snapshots"))}
     schema_id, schema = _current_schema(tree)
     return TableMetadata(

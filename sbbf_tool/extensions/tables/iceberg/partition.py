@@ -70,7 +70,7 @@ class PartitionTexts:
         column = self._column_of(field)
         try:
             return _write_value(field.transform, "" if column is None else column[1], value)
-        except (ValueError, TypeError, ArithmeticError):
+        except (ValueError, TypeError, ArithmeticError, AssertionError):
             # The value does not fit the type that the column has now, or is outside the years 1 to 9999.
             return _write_plain(value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,7 @@ def test_a_field_of_a_struct_may_be_called_element():
         ("identity", "uuid", bytes(range(16)), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
         ("identity", "binary", b"ab", "YWI="),
         ("identity", "uuid", "wrong", "wrong"),
+        ("identity", "uuid", "16 characters...", "16 characters..."),
         ("truncate[2]", "string", "ab", "ab"),
         ("year", "date", 54, "2024"),
         ("month", "date", -1, "1969-12"),
@@ -337,9 +339,31 @@ def test_wrong_values_in_manifests(folder):
         path.write_bytes(data)
 
 
+def test_schemas_of_manifests_that_lie(folder):
+    """The places of partition values come from the text of the schema, the values from what was parsed."""
+    field = {"name": "a", "type": "int", "field-id": 1000}
+    path = next(folder.glob("metadata/*-m0.avro"))
+    header = parse_header(path.read_bytes())
+    values = list(iter_values(path.read_bytes(), header))
+    for kind, message in [
+        ({"type": {"type": "record", "name": "p", "fields": []}, "fields": [field, field]}, "not records of Iceberg"),
+        ({"type": "map", "values": "int", "fields": [field]}, "not records of Iceberg"),
+        ({"type": "record", "name": "p", "fields": [field, field]}, "two fields of one name"),
+        ({"type": "record", "name": "p", "fields": [{**field, "field-id": [1000]}]}, "the bytes contradict|remain after the last value"),
+    ]:
+        tree = json.loads(header.schema_text)
+        file = next(each for each in tree["fields"] if each["name"] == "data_file")["type"]
+        next(each for each in file["fields"] if each["name"] == "partition")["type"] = kind
+        path.write_bytes(build_file(replace(header, schema_text=json.dumps(tree)), values))
+        with pytest.raises(UnreadableError, match=message):
+            use(folder)
+
+
 @each(
     "fields, message",
     [
+        ({"snapshot_log": 5}, "snapshot-log must be of type list, not 5"),
+        ({"metadata_log": [5]}, "metadata-log is not a list of objects"),
         ({"format_version": ...}, "format-version must be a positive number"),
         ({"current_snapshot_id": 5}, "current-snapshot-id is 5, but the branch main is at"),
         ({"location": ...}, "location is missing"),
