@@ -119,12 +119,14 @@ INLINE void hash_alike(const uint8_t *values, size_t length, size_t stride, size
             eight h = xxh64_eight((struct values){values, stride}, length);
             memcpy(hashes + 8 * i, &h, sizeof h);
         }
-    /* The machine overlaps the vector and the fifth value, which are independent. */
+    /* The machine overlaps the vector and the single values after it, which are independent: AVX2 has no multiplication of 64 bits. */
+    size_t group = length < 32 ? 8 : 6;
     if (lanes >= 4)
-        for (; count - i >= 5; i += 5, values += 5 * stride) {
+        for (; count - i >= group; i += group, values += group * stride) {
             four h = xxh64_four((struct values){values, stride}, length);
             memcpy(hashes + 8 * i, &h, sizeof h);
-            store_hash(hashes, i + 4, xxh64(values + 4 * stride, length));
+            for (size_t k = 4; k < group; k++)
+                store_hash(hashes, i + k, xxh64(values + k * stride, length));
         }
     for (; i < count; i++, values += stride)
         store_hash(hashes, i, xxh64(values, length));
@@ -133,8 +135,8 @@ INLINE void hash_alike(const uint8_t *values, size_t length, size_t stride, size
 #define UUID_TEXT_LENGTH 36
 
 /* The longest run of alike values that is looked for: while they are hashed, the nearest cache still has them or their offsets. A multiple
- * of both sizes of groups. */
-#define LONGEST_RUN 640
+ * of all sizes of groups. */
+#define LONGEST_RUN 648
 
 INLINE size_t run_of(size_t count)
 {
@@ -147,13 +149,12 @@ typedef void hash_texts(const uint8_t *values, size_t stride, size_t count, uint
 
 INLINE void hash_fixed(const uint8_t *values, size_t width, size_t count, uint8_t *hashes, hash_texts hash_uuid_texts, int lanes)
 {
-    /* Constant widths compile to code without branches; for short ones, groups of five are no faster than single values. */
-    int short_lanes = lanes == 8 ? 8 : 1;
+    /* Constant widths compile to code without branches. */
     switch (width) {
-    case 4: hash_alike(values, 4, 4, count, hashes, short_lanes); break;
-    case 8: hash_alike(values, 8, 8, count, hashes, short_lanes); break;
-    case 12: hash_alike(values, 12, 12, count, hashes, short_lanes); break;
-    case 16: hash_alike(values, 16, 16, count, hashes, short_lanes); break;
+    case 4: hash_alike(values, 4, 4, count, hashes, lanes); break;
+    case 8: hash_alike(values, 8, 8, count, hashes, lanes); break;
+    case 12: hash_alike(values, 12, 12, count, hashes, lanes); break;
+    case 16: hash_alike(values, 16, 16, count, hashes, lanes); break;
     case UUID_TEXT_LENGTH: hash_uuid_texts(values, UUID_TEXT_LENGTH, count, hashes); break;
     default: hash_alike(values, width, width, count, hashes, lanes);
     }
