@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import sbbf_tool
 from browser.chromium import Browser, read_json
-from sbbf_tool.cli import run
 from sbbf_tool.extensions.report import write_report
 from support.defects import DEFECTS
 from support.tables import each
@@ -31,39 +29,6 @@ def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> No
     assert browser.check_page(page) == []
     assert read_json(browser, "document.querySelectorAll('svg .mark').length") > 1
     assert read_json(browser, "[...document.querySelectorAll('figure')].filter(figure => !figure.querySelector('table')).length") == 0
-
-
-def test_the_numbers_are_those_of_the_json(browser: Browser, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = FIXTURES / "duckdb-filters.parquet"
-    assert run(["inspect", str(path), "--format", "json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    rows = [row for row in document["filters"] if row["estimated_fpp"] is not None]
-    write_report(path, page)
-    browser.open(page)
-    numbers = "[...document.querySelectorAll('#%s table')].map(table => [...table.tBodies[0].rows].map(row => [...row.cells].map("
-    numbers += "cell => cell.dataset.v === undefined ? cell.textContent : Number(cell.dataset.v))))"
-    (rates,) = read_json(browser, numbers % "rates")
-    names = ("column", "row_group", "bits_per_value", "estimated_fpp", "estimated_ndv", "bitset_bytes")
-    assert rates == [[row[name] for name in names] for row in rows]
-    (fill,) = read_json(browser, numbers % "fill")
-    assert [row[:4] for row in fill] == [[row[name] for name in ("column", "row_group", "fill_ratio", "blocks")] for row in rows]
-    by_content, _ = read_json(browser, numbers % "bytes")
-    assert sum(row[2] for row in by_content) == document["file_bytes"]
-
-
-def test_before_and_now(browser: Browser, tmp_path: Path, page: Path) -> None:
-    earlier = tmp_path / "earlier.json"
-    assert run(["inspect", str(FIXTURES / "pyarrow-plain.parquet"), "--report", str(earlier), "-q"]) == 0
-    write_report(FIXTURES / "pyarrow-filters.parquet", page, against=earlier)
-    assert browser.check_page(page) == []
-
-
-@each("defect", ["saturated", "identical-blocks", "unreadable-filter"])
-def test_the_page_names_the_defect(browser: Browser, tmp_path: Path, page: Path, defect: str) -> None:
-    DEFECTS[defect].make(tmp_path / "defect.parquet")
-    write_report(tmp_path / "defect.parquet", page)
-    assert browser.check_page(page) == []
-    assert defect in browser.text().replace("\n", " ")
 
 
 def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: Path) -> None:

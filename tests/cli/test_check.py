@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from sbbf_tool.cli import run
 from sbbf_tool.rules.catalog import RULES
 from sbbf_tool.rules.facts import Reads
 from support.defects import DEFECTS
 from support.tables import each
-
-FILES = ("spark-boolean", "duckdb-defaults", "datafusion-one-column", "events")
 
 
 class TestExitCodes:
@@ -66,48 +62,6 @@ class TestConfig:
         ran = {outcome["rule"] for outcome in report["rules"] if outcome["outcome"] != "not run"}
         expected = {rule.name for rule in RULES if rule.group in ("format", "policy") and rule.reads < Reads.DATA}
         assert ran == expected - {"deviating-filter"}  # no filters are declared
-
-
-class TestFormats:
-    """That other programs can read them."""
-
-    def report_output(self, form: str, fixtures: Path, capfd: pytest.CaptureFixture[str], *more: str) -> str:
-        assert run(["check", *(str(fixtures / f"{name}.parquet") for name in FILES), *more, "--format", form]) in (1, 3)
-        return capfd.readouterr().out
-
-    def test_sarif_has_what_its_schema_requires(self, fixtures, tmp_path, capfd):
-        document = json.loads(self.report_output("sarif", fixtures, capfd, str(tmp_path / "not there")))
-        assert document["version"] == "2.1.0"
-        (run_,) = document["runs"]
-        driver = run_["tool"]["driver"]
-        assert driver["name"] == "sbbf"
-        ids = [rule["id"] for rule in driver["rules"]]
-        assert ids == [rule.name for rule in RULES]
-        assert all(rule["shortDescription"]["text"] and rule["fullDescription"]["text"] for rule in driver["rules"])
-        assert {result["level"] for result in run_["results"]} == {"error", "warning", "note"}
-        for result in run_["results"]:
-            assert ids[result["ruleIndex"]] == result["ruleId"]
-            assert result["message"]["text"]
-            (location,) = result["locations"]
-            assert location["physicalLocation"]["artifactLocation"]["uri"].endswith(".parquet")
-            assert location["physicalLocation"]["region"]["startLine"] == 1
-            assert location["logicalLocations"]
-        (invocation,) = run_["invocations"]
-        assert invocation["executionSuccessful"] is False
-        (notification,) = invocation["toolExecutionNotifications"]
-        (location,) = notification["locations"]
-        assert location["physicalLocation"]["artifactLocation"]["uri"].endswith("not%20there")
-
-    def test_junit_counts_what_it_lists(self, fixtures, tmp_path, capfd):
-        document = ElementTree.fromstring(self.report_output("junit", fixtures, capfd, str(tmp_path / "nothere")))
-        suites = document.findall("testsuite")
-        assert len(suites) == 5
-        for suite in suites:
-            for name, tag in (("tests", "testcase"), ("failures", "testcase/failure"), ("errors", "testcase/error")):
-                assert int(suite.get(name, "")) == len(suite.findall(tag))
-            assert int(suite.get("skipped", "")) == len(suite.findall("testcase/skipped"))
-        assert [int(suite.get("failures", "")) for suite in suites] == [1, 0, 0, 0, 0]
-        assert [int(suite.get("errors", "")) for suite in suites] == [0, 0, 0, 0, 1]
 
 
 @each("arguments", [["check", "--config", "/dev/zero"], ["probe", "id", "--values-file", "/dev/zero"]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from pathlib import Path
 
@@ -48,16 +47,6 @@ def test_commands_that_change_files_skip_links_that_a_folder_holds(lake, capsys)
     assert capsys.readouterr().err == ""
     assert digest(elsewhere) != before[1]
     assert (lake / "link.parquet").is_symlink()
-
-
-def test_commands_that_read_follow_links_to_files(lake, capsys):
-    assert run(["inspect", str(lake), "--format", "json"]) == 0
-    output = capsys.readouterr()
-    assert output.err == ""
-    assert "link.parquet" in output.out
-    documents = [json.loads(line) for line in output.out.splitlines()]
-    assert [each["file"] for each in documents if each.get("status") == "skipped"] == [f"{lake}/linked"]
-    assert documents[-1]["links"] == 1
 
 
 def test_a_folder_of_links_alone_has_nothing_to_change(lake, capsys):

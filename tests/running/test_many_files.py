@@ -13,7 +13,7 @@ import sbbf_tool
 from sbbf_tool import UsageError
 from sbbf_tool.verbs import AddFilter
 from support.calls import call
-from support.lakes import MIXED, assert_has_filters, digests, mixed, small_files
+from support.lakes import MIXED, digests, mixed, small_files
 from support.tables import each
 
 
@@ -150,16 +150,3 @@ def test_new_files_are_not_among_those_that_are_read(tmp_path, monkeypatch, caps
         sbbf_tool.run(AddFilter("id"), names.split(), edit=sbbf_tool.Edit(output))
     assert not Path(output).exists()
     assert call(capsys, "add-filter", "*.parquet", "-c", "id", "-o", "out/")[0] == 0
-
-
-@each("name", ["loop", "loop.parquet"])
-def test_a_link_to_itself_stops_no_command(lake, capsys, name):
-    (lake / name).symlink_to(name)
-    code = 3 if name.endswith(".parquet") else 0
-    for command in (["inspect"], ["verify"], ["check", "--quick"]):
-        exit_code, _, err = call(capsys, *command, lake)
-        assert exit_code == code, err
-        assert len(err.splitlines()) == (code == 3)
-    assert call(capsys, "add-filter", lake, "-c", "id", "--in-place")[0] == 0
-    (lake / name).unlink()
-    assert_has_filters(lake, ("id",))

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import resource
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-import sbbf_tool
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UsageError
-from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.reports.rows import ListedFile, Row
+from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running import state as module
 from sbbf_tool.running.incremental import IncrementalRunner
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection
 from sbbf_tool.running.state import State, StateRow
 from sbbf_tool.running.work import Work
-from sbbf_tool.storage.source import LocalSource
-from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.verify import Verify
 from support.lakes import small_files
 from support.tables import each
@@ -138,59 +130,3 @@ def test_a_table_keeps_a_state_of_its_live_files(
         assert "3 of them unchanged and not opened" in capfd.readouterr().out
     # The rows of the files that the commit replaced are gone.
     assert count_rows(Path("s.sqlite")) == 9
-
-
-class OneReport:
-    """A runner that returns the report of one file for each, without opening any."""
-
-    most_files: int | None = 10_000
-
-    def __init__(self, report: CheckReport) -> None:
-        self._report = report
-
-    def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
-        return selection.files(links=links)
-
-    def run(self, selection: Selection, work: Work[Row[CheckReport]]) -> Iterator[Row[CheckReport]]:
-        for file in selection.files():
-            yield Row(file.path, "ok", None, 0, 0.0, replace(self._report, file=file.path))
-
-
-@pytest.mark.heavy
-def test_a_second_run_over_100_000_files_makes_one_listing_and_opens_none(tmp_path: Path, monkeypatch, capfd) -> None:
-    source = small_files(tmp_path / "source", 1) / "part-00000.parquet"
-    for number in range(100_000):
-        folder = tmp_path / "lake" / f"day={number // 1000}"
-        if number % 1000 == 0:
-            folder.mkdir(parents=True)
-        if number % 10_000 == 0:
-            original = folder / f"{number}.parquet"
-            original.write_bytes(source.read_bytes())
-        else:
-            (folder / f"{number}.parquet").hardlink_to(original)
-    time.sleep(0.06)
-    monkeypatch.chdir(tmp_path)
-    report = sbbf_tool.check(source, sbbf_tool.Policy(quick=True))
-    started = time.process_time()
-    state = State("s.sqlite")
-    runner = IncrementalRunner(OneReport(report), state)  # type: ignore[arg-type]
-    work = Work(Check(sbbf_tool.Policy(quick=True)), strict=True)
-    assert sum(1 for _ in runner.run(Selection("lake"), work)) == 100_000
-    state.close()
-    first = time.process_time() - started
-
-    folders: list[str] = []
-    scandir = os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: folders.append(path) or scandir(path))
-    state = State("s.sqlite")
-    monkeypatch.setattr(LocalSource, "__init__", lambda self, path: pytest.fail(f"{path} is opened"))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.process_time()
-    second_run = IncrementalRunner(LocalRunner(1), state).run(Selection("lake"), work)
-    assert sum(each.is_unchanged for each in second_run) == 100_000
-    second = time.process_time() - started
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert len(folders) == len(set(folders)) == 101
-    with capfd.disabled():
-        size = os.path.getsize("s.sqlite")
-        print(f"\n100,000 files: state of {size:,} bytes written in {first:.1f} s, used in {second:.1f} s, {memory / 1024:.0f} MiB more")

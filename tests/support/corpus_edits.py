@@ -10,9 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
-from thrift.transport.TTransport import TMemoryBuffer
-
 from sbbf_tool.parquet.footer import MAGIC, build_tail
 from sbbf_tool.parquet.idl.ttypes import (
     BsonType,
@@ -27,7 +24,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     SchemaElement,
     VariantType,
 )
-from sbbf_tool.parquet.structs import parse_struct
+from sbbf_tool.parquet.structs import build_struct, parse_struct
 
 
 def edit_footer(path: Path, change: Callable[[FileMetaData], None]) -> Path:
@@ -44,9 +41,7 @@ def edit_footer_bytes(content: bytes, change: Callable[[FileMetaData], None]) ->
     # pyarrow would prefer the schema that it stores here to the changed one.
     metadata.key_value_metadata = [entry for entry in metadata.key_value_metadata or () if entry.key != "ARROW:schema"] or None
     change(metadata)
-    buffer = TMemoryBuffer()
-    metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
-    raw = buffer.getvalue()
+    raw = build_struct(metadata)
     return content[: -8 - length] + raw + build_tail(raw)
 
 

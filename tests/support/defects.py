@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
-from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.bloom.dialects import find_dialect
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
@@ -33,7 +31,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     PageType,
 )
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
-from sbbf_tool.parquet.structs import parse_struct
+from sbbf_tool.parquet.structs import build_struct, parse_struct
 from sbbf_tool.parquet.values import read_chunk
 from support.corpus_edits import edit_footer
 from support.page_bombs import Page, compress, write_pages
@@ -130,9 +128,7 @@ class Edit:
         for row_group, column in self.encrypted:
             chunk = metadata.row_groups[row_group].columns[column]
             chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
-        buffer = TMemoryBuffer()
-        metadata.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))
-        return buffer.getvalue()
+        return build_struct(metadata)
 
 
 def bloom_of(plain: Iterable[bytes], size: int = SIZE) -> BloomFilter:
@@ -145,84 +141,76 @@ def bloom_of(plain: Iterable[bytes], size: int = SIZE) -> BloomFilter:
 # One function a defect; its name is the rule's. It writes the defective file.
 
 
+Build = Callable[[list[bytes]], BloomFilter]
+
+
+def _everywhere(column: str, build: Build, header: bytes | None = None, source: Path = SOUND) -> Callable[[Path], None]:
+    """Give each row group of a column a filter that is built from its values like this."""
+
+    def make(path: Path) -> None:
+        edit = Edit(source)
+        edit.append_everywhere(column, build, header)
+        edit.write(path)
+
+    return make
+
+
+def _of_size(size: int) -> Build:
+    return lambda values: bloom_of(values, size)
+
+
+def _by_remainder(values: list[bytes]) -> BloomFilter:
+    whole = bytearray(SIZE)
+    for value in values:
+        h = hash_value(value)
+        start = (h >> 32) % (SIZE // BLOCK_BYTES) * BLOCK_BYTES
+        block = BloomFilter(bytearray(whole[start : start + BLOCK_BYTES]))
+        block.insert_hash(h)
+        whole[start : start + BLOCK_BYTES] = block.bitset
+    return BloomFilter(whole)
+
+
+def _as_in(dialect: str) -> Build:
+    hasher = find_dialect(dialect).hasher(SIZE // BLOCK_BYTES, is_number=False)
+
+    def build(values: list[bytes]) -> BloomFilter:
+        bloom = BloomFilter.empty(SIZE)
+        for value in values:
+            bloom.insert_hash(hasher.hash_value(value))
+        return bloom
+
+    return build
+
+
+hashed_as_text = _everywhere("id", lambda values: bloom_of(str(int.from_bytes(value, "little")).encode() for value in values))
+hashed_at_wrong_width = _everywhere("id", lambda values: bloom_of(value[:4] for value in values))
+wrong_block = _everywhere("name", _by_remainder)
+"""The block is chosen by the remainder of the upper half of the hash, as in a draft."""
+hashed_as_draft = _everywhere("name", _as_in("draft1-raw"))
+"""MurmurHash3, under today's header."""
+draft_dialect = _everywhere("name", _as_in("draft2-thrift"), build_draft_header(find_dialect("draft2-thrift"), SIZE))
+"""A header without compression, which both drafts write; here it is the second draft's."""
+empty_filter = _everywhere("id", lambda values: BloomFilter.empty(SIZE))
+interval_not_normalised = _everywhere("span", _of_size(128), source=FIXTURES / "duckdb-types.parquet")
+"""DuckDB's file, and a filter of the stored values alone."""
+int96_stored_form_only = _everywhere("at", _of_size(128), source=FIXTURES / "pyarrow-21-int96.parquet")
+"""Instants before 1970 as pyarrow 21 stores them, and a filter of those bytes alone."""
+unknown_header = _everywhere("id", bloom_of, build_header(SIZE)[:3] + b"\x1c\x00" * 3 + b"\x00")
+"""The header as parquetjs writes it: three unions without a member."""
+identical_blocks = _everywhere("tag", lambda values: BloomFilter(bytes(bloom_of(values, BLOCK_BYTES).bitset) * 4))
+"""One block, written many times."""
+saturated = _everywhere("id", _of_size(256))
+nearly_empty = _everywhere("name", _of_size(4 * SIZE))
+larger_than_chunk = _everywhere("id", _of_size(16 << 10))
+large_for_chunk = _everywhere("id", _of_size(2 * SIZE))
+sorted_column = _everywhere("seq", bloom_of)
+
+
 def miss_values(path: Path) -> None:
     """The filter was built from the first half of the values."""
     edit = Edit()
     bloom = bloom_of(edit.values(1, "id")[: ROWS // 2])
     edit.append(1, "id", build_header(SIZE), bloom.bitset)
-    edit.write(path)
-
-
-def hashed_as_text(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("id", lambda values: bloom_of(str(int.from_bytes(value, "little")).encode() for value in values))
-    edit.write(path)
-
-
-def hashed_at_wrong_width(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("id", lambda values: bloom_of(value[:4] for value in values))
-    edit.write(path)
-
-
-def wrong_block(path: Path) -> None:
-    """The block is chosen by the remainder of the upper half of the hash, as in a draft."""
-
-    def build(values: list[bytes]) -> BloomFilter:
-        whole = bytearray(SIZE)
-        for value in values:
-            h = hash_value(value)
-            start = (h >> 32) % (SIZE // BLOCK_BYTES) * BLOCK_BYTES
-            block = BloomFilter(bytearray(whole[start : start + BLOCK_BYTES]))
-            block.insert_hash(h)
-            whole[start : start + BLOCK_BYTES] = block.bitset
-        return BloomFilter(whole)
-
-    edit = Edit()
-    edit.append_everywhere("name", build)
-    edit.write(path)
-
-
-def _as_in(dialect: str, values: list[bytes]) -> BloomFilter:
-    hasher = find_dialect(dialect).hasher(SIZE // BLOCK_BYTES, is_number=False)
-    bloom = BloomFilter.empty(SIZE)
-    for value in values:
-        bloom.insert_hash(hasher.hash_value(value))
-    return bloom
-
-
-def hashed_as_draft(path: Path) -> None:
-    """MurmurHash3, under today's header."""
-    edit = Edit()
-    edit.append_everywhere("name", lambda values: _as_in("draft1-raw", values))
-    edit.write(path)
-
-
-def draft_dialect(path: Path) -> None:
-    """A header without compression, which both drafts write; here it is the second draft's."""
-    edit = Edit()
-    header = build_draft_header(find_dialect("draft2-thrift"), SIZE)
-    edit.append_everywhere("name", lambda values: _as_in("draft2-thrift", values), header)
-    edit.write(path)
-
-
-def empty_filter(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("id", lambda values: BloomFilter.empty(SIZE))
-    edit.write(path)
-
-
-def interval_not_normalised(path: Path) -> None:
-    """DuckDB's file, and a filter of the stored values alone."""
-    edit = Edit(FIXTURES / "duckdb-types.parquet")
-    edit.append_everywhere("span", lambda values: bloom_of(values, 128))
-    edit.write(path)
-
-
-def int96_stored_form_only(path: Path) -> None:
-    """Instants before 1970 as pyarrow 21 stores them, and a filter of those bytes alone."""
-    edit = Edit(FIXTURES / "pyarrow-21-int96.parquet")
-    edit.append_everywhere("at", lambda values: bloom_of(values, 128))
     edit.write(path)
 
 
@@ -267,14 +255,6 @@ def overlapping_filter(path: Path) -> None:
 def oversized_page(path: Path) -> None:
     stored = compress(CompressionCodec.ZSTD, bytes(8 * ROWS))
     write_pages(path, CompressionCodec.ZSTD, [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, stated_size=2**31 - 1)])
-
-
-def unknown_header(path: Path) -> None:
-    """The header as parquetjs writes it: three unions without a member."""
-    edit = Edit()
-    header = build_header(SIZE)[:3] + b"\x1c\x00" * 3 + b"\x00"
-    edit.append_everywhere("id", bloom_of, header)
-    edit.write(path)
 
 
 def missing_length(path: Path) -> None:
@@ -337,47 +317,6 @@ def damaged_encrypted_filter(path: Path) -> None:
     edit.append(1, "id", (44).to_bytes(4, "little") + bytes(44), (28 + SIZE).to_bytes(4, "little") + bytes(28 + SIZE - 4))
     for row_group in range(GROUPS):
         edit.encrypt(row_group, "id")
-    edit.write(path)
-
-
-def identical_blocks(path: Path) -> None:
-    """One block, written many times."""
-
-    def build(values: list[bytes]) -> BloomFilter:
-        return BloomFilter(bytes(bloom_of(values, BLOCK_BYTES).bitset) * 4)
-
-    edit = Edit()
-    edit.append_everywhere("tag", build)
-    edit.write(path)
-
-
-def saturated(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("id", lambda values: bloom_of(values, 256))
-    edit.write(path)
-
-
-def nearly_empty(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("name", lambda values: bloom_of(values, 4 * SIZE))
-    edit.write(path)
-
-
-def larger_than_chunk(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("id", lambda values: bloom_of(values, 16 << 10))
-    edit.write(path)
-
-
-def large_for_chunk(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("id", lambda values: bloom_of(values, 2 * SIZE))
-    edit.write(path)
-
-
-def sorted_column(path: Path) -> None:
-    edit = Edit()
-    edit.append_everywhere("seq", bloom_of)
     edit.write(path)
 
 

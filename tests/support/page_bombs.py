@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import cramjam
-from thrift.protocol.TCompactProtocol import TCompactProtocolAcceleratedFactory
-from thrift.transport.TTransport import TMemoryBuffer
 
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import MAGIC, build_tail
@@ -29,6 +27,7 @@ from sbbf_tool.parquet.idl.ttypes import (
     SchemaElement,
     Type,
 )
+from sbbf_tool.parquet.structs import build_struct
 
 BITSET_BYTES = 64
 
@@ -65,16 +64,9 @@ class Page(NamedTuple):
         return header
 
 
-def serialize(struct: object) -> bytes:
-    buffer = TMemoryBuffer()
-    struct.write(TCompactProtocolAcceleratedFactory().getProtocol(buffer))  # type: ignore[attr-defined]
-    data: bytes = buffer.getvalue()
-    return data
-
-
 def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = Type.INT64) -> Path:
     """Write a file of one required column `v` with these pages, and a filter with every bit set, which has no false negatives."""
-    chunk = b"".join(serialize(page.header()) + page.stored for page in pages)
+    chunk = b"".join(build_struct(page.header()) + page.stored for page in pages)
     header = build_header(BITSET_BYTES)
     body = MAGIC + chunk + header + b"\xff" * BITSET_BYTES
     first, has_dictionary = pages[0], pages[0].kind == PageType.DICTIONARY_PAGE
@@ -88,7 +80,7 @@ def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = T
         total_uncompressed_size=sum(page.stated_size for page in pages),
         total_compressed_size=len(chunk),
         dictionary_page_offset=len(MAGIC) if has_dictionary else None,
-        data_page_offset=len(MAGIC) + (len(serialize(first.header())) + len(first.stored) if has_dictionary else 0),
+        data_page_offset=len(MAGIC) + (len(build_struct(first.header())) + len(first.stored) if has_dictionary else 0),
         bloom_filter_offset=len(MAGIC) + len(chunk),
         bloom_filter_length=len(header) + BITSET_BYTES,
         encoding_stats=[PageEncodingStats(page_type=page.kind, encoding=page.encoding, count=1) for page in pages],
@@ -98,7 +90,7 @@ def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = T
         SchemaElement(name="v", type=physical, repetition_type=FieldRepetitionType.REQUIRED),
     ]
     group = RowGroup(columns=[ColumnChunk(file_offset=0, meta_data=meta)], total_byte_size=len(chunk), num_rows=values)
-    footer = serialize(FileMetaData(version=2, schema=schema, num_rows=values, row_groups=[group], created_by="by hand"))
+    footer = build_struct(FileMetaData(version=2, schema=schema, num_rows=values, row_groups=[group], created_by="by hand"))
     path.write_bytes(body + footer + build_tail(footer))
     return path
 

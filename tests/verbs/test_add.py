@@ -42,19 +42,6 @@ def test_the_old_file_is_the_prefix_and_filters_and_footer_follow_without_a_gap(
     assert report.new_bytes == len(new)
 
 
-def test_pages_statistics_and_indexes_are_what_they_were(plain, out):
-    add_filters(plain, ["id", "tags"], output=out)
-    before, after = pq.read_metadata(plain).to_dict(), pq.read_metadata(out).to_dict()
-    for metadata in (before, after):
-        del metadata["serialized_size"]
-        for group in metadata["row_groups"]:
-            for chunk in group["columns"]:
-                chunk.pop("bloom_filter_offset", None)
-                chunk.pop("bloom_filter_length", None)
-    assert before == after
-    assert pq.read_table(out).equals(events())
-
-
 # Which filters
 
 

@@ -284,21 +284,6 @@ def test_two_at_the_same_index_file(new_table: NewTable) -> None:
     assert contents(maker.root) == before | {"bucket-0/b.parquet.index": b"theirs"}
 
 
-@each("failing", ["a.parquet.index", "b.parquet.index", "/manifest/manifest-", "/manifest/manifest-list-", "/snapshot/"])
-def test_a_failing_disk_leaves_the_table_as_it_was(new_table: NewTable, failing: str) -> None:
-    maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
-    maker.commit(NewFile(columns(0), name="a.parquet"), NewFile(columns(0), name="b.parquet"))
-    before = contents(maker.root)
-
-    def fail(path: str) -> None:
-        if failing in path:
-            raise OSError(28, "No space left on device", path)
-
-    with pytest.raises(WriteError, match="no space left"):
-        index_s(Disturbed(fail), maker)
-    assert contents(maker.root) == before
-
-
 def test_a_commit_whose_outcome_is_unknown_takes_nothing_away(new_table: NewTable) -> None:
     """The snapshot may be there or not; files that it would need stay."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -168,17 +167,10 @@ def test_formats_and_a_baseline(new_table: NewTable, tmp_path: Path, capfd: pyte
     maker = make_table(new_table, tmp_path, "index-wrong-hash")
     maker.commit(NewFile(COLUMNS, name="more.parquet", embedded=container_of(id=filter_of(TEXTS))))
     arguments = ["paimon", "check", str(maker.root)]
-    assert run([*arguments, "--format", "junit"]) == 1
-    suites = ElementTree.fromstring(capfd.readouterr().out)
-    assert suites.get("name") == "sbbf paimon check"
-    (failure,) = suites.iter("failure")
-    assert "column id, data.parquet, more.parquet: 99 of 100 values are excluded" in (failure.text or "")
     assert run([*arguments, "--format", "sarif"]) == 1
     (sarif,) = json.loads(capfd.readouterr().out)["runs"]
     assert [rule["id"] for rule in sarif["tool"]["driver"]["rules"]] == list(DEFECTS)
     assert [(result["ruleId"], result["ruleIndex"]) for result in sarif["results"]] == [("index-wrong-hash", 1)] * 2
-    assert run([*arguments, "--format", "github"]) == 1
-    assert capfd.readouterr().out.count("::error file=") == 2
     assert run([*arguments, "--report", str(tmp_path / "base.json")]) == 1
     capfd.readouterr()
     assert run([*arguments, "--baseline", str(tmp_path / "base.json")]) == 0

@@ -20,7 +20,7 @@ import pytest
 import sbbf_tool
 from extensions.report.html_pages import ParsedPage, parse_page
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
+from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.extensions.report import write_report
 from sbbf_tool.extensions.report.contents import FileContents
 from sbbf_tool.extensions.report.gather import Gather
@@ -86,23 +86,6 @@ def number(value: float | None) -> float | str:
 
 def count(items: tuple[object, ...], noun: str) -> str:
     return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
-
-
-@pytest.mark.slow
-@each("defect", list(DEFECTS), every=3)
-def test_the_page_of_a_defect_has_the_rule_that_finds_it(defect, tmp_path, page):
-    path = tmp_path / "defect.parquet"
-    DEFECTS[defect].make(path)
-    try:
-        report = sbbf_tool.check(path)
-    except SbbfError as error:
-        with pytest.raises(type(error)):
-            write_report(path, page)
-        assert not page.exists()
-        return
-    write_report(path, page)
-    rules = [table.column("rule") for table in read_page(page).tables if table.caption == "Findings"]
-    assert rules == ([[finding.rule for finding in report.findings]] if report.findings else [])
 
 
 @each("defect", ["false-negatives", "empty-filter", "hashed-as-text"])
