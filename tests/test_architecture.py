@@ -49,7 +49,7 @@ BUDGETS = {
     "verbs": 3_410,
     "running": 1_996,
     "spark": 1_815,
-    "cli": 5_765,
+    "cli": 5_751,
     "avro": 370,
     "paimon": 4_860,
     "tables": 4_436,

@@ -14,7 +14,7 @@ from sbbf_tool.cli.output import limit_complaints, stop_if_unread
 from sbbf_tool.cli.terminal import terminal
 
 if TYPE_CHECKING:
-    from sbbf_tool.cli.config import Config
+    from sbbf_tool.cli.settings import Config
 
 BRIEF = "sbbf.brief"
 """In the `meta` of a context, whether its help is to fit one screen, as with -h: the first sentence of what is not shared."""

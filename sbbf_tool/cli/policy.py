@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from sbbf_tool.cli.config import Config, ensure_among, place_of_filters
 from sbbf_tool.cli.options import RATIO, SIZE, PureSetting, add_options, engines_option, name_of
-from sbbf_tool.cli.settings import ensure_kind, used_config
+from sbbf_tool.cli.settings import Config, ensure_among, ensure_kind, place_of_filters, used_config
 from sbbf_tool.errors import ErrorPlace, UsageError
 from sbbf_tool.frozen import replace
 

@@ -144,29 +144,22 @@ class _ProbeView(AnswerView["ProbeReport"]):
         page.say_all(_describe(replace(report, hits=hits), confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:
-        counts = self.counts
-
-        def count(name: str) -> str:
-            return format_count(counts[name], "file")
-
-        if counts["without_filter"]:
-            has = "has" if counts["without_filter"] == 1 else "have"
-            page.say(f"any of the values: {count('without_filter')} {has} no filter for {self._column or 'some columns'}")
-        answers = []
-        if hits := counts["present"] if self._confirms else counts["files"] - counts["inconclusive"] - counts["absent"]:
-            hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
-            answers.append(f"{format_count(hits, 'file')} {hold} {len(self._values_with_hits):,} of the values")
-        if counts["unsure"]:
-            answers.append(f"{count('unsure')} may hold some of them, which reading does not show")
-        elif counts["inconclusive"]:
-            answers.append(f"{count('inconclusive')} may hold any of them, because filters gave no answer")
-        if answers and counts["absent"]:
-            answers.append(f"{count('absent')} cannot hold any of them")
-        elif not answers and counts["files"]:
+        counts, outcomes, answers = self.counts, self.outcomes, []
+        if without_filter := counts["without_filter"]:
+            has = "has" if without_filter == 1 else "have"
+            page.say(f"any of the values: {format_count(without_filter, 'file')} {has} no filter for {self._column or 'some columns'}")
+        hits = counts["present"] if self._confirms else counts["files"] - counts["inconclusive"] - counts["absent"]
+        hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
+        inconclusive = 0 if counts["unsure"] else counts["inconclusive"]
+        has_candidates = hits or counts["unsure"] or inconclusive
+        if counts["files"] and not has_candidates:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
             answers.append("none of them is in the files" if is_certain else "all of them are excluded")
-        outcomes = self.outcomes
         for number, noun, what in (
+            (hits, "file", f"{hold} {len(self._values_with_hits):,} of the values"),
+            (counts["unsure"], "file", "may hold some of them, which reading does not show"),
+            (inconclusive, "file", "may hold any of them, because filters gave no answer"),
+            (has_candidates and counts["absent"], "file", "cannot hold any of them"),
             (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
             (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
             (sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED), "file", "left out, which may hold any of them"),
@@ -176,8 +169,8 @@ class _ProbeView(AnswerView["ProbeReport"]):
                 answers.append(f"{format_count(number, noun)} {what}")
         if self.files.index is not None:
             answers.append(f"the index excludes {format_count(self.files.index.excluded, 'other file')}")
-        values = format_count(self._values, "value")
-        page.say(f"Queried {values} in {count('files')}: {'; '.join(answers) or 'there is none'}{self.say_what_lacks()}")
+        queried = f"{format_count(self._values, 'value')} in {format_count(counts['files'], 'file')}"
+        page.say(f"Queried {queried}: {'; '.join(answers) or 'there is none'}{self.say_what_lacks()}")
         page.say_all(self._describe_versions())
 
     def notes(self) -> Iterator[str]:
