@@ -16,21 +16,16 @@ from __future__ import annotations
 import os
 import re
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.names import DUCKLAKE
-
-if TYPE_CHECKING:
-    import duckdb
-    import psycopg
 
 DUCKDB, SQLITE, POSTGRES = "duckdb", "sqlite", "postgres"
 
@@ -91,98 +86,80 @@ Row: TypeAlias = tuple[Any, ...]
 Parameter: TypeAlias = str | int | None
 
 
-class Connection(ABC):
-    """One transaction in a catalog."""
+class Connection:
+    """One transaction in a catalog, with a database whose driver this is."""
 
-    now: str
+    now: str = "now()"
     """SQL for the current time, as DuckLake writes it into this database."""
     tables: str = "select table_name from information_schema.tables where table_type = 'BASE TABLE'"
     """Query for the names of all tables, without views."""
 
-    @abstractmethod
+    def __init__(self, database: Any) -> None:
+        self._database = database
+
     def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
         """Run a query and yield its rows. Queries on one connection do not run concurrently."""
+        result = self._database.execute(query, parameters)
+        while rows := result.fetchmany(_ROWS_PER_FETCH):
+            yield from rows
 
-    @abstractmethod
     def change(self, statement: str, *parameters: Parameter) -> int:
         """Run a statement; return the number of rows that it changed."""
+        return int(self._database.execute(statement, parameters).rowcount)
 
-    @abstractmethod
     def commit(self) -> None:
         """Make the changes of the transaction permanent."""
+        self._database.commit()
 
-    @abstractmethod
     def close(self) -> None:
         """End the transaction; what was not committed is undone."""
+        self._database.close()
 
 
 class _SQLite(Connection):
     now = "strftime('%Y-%m-%d %H:%M:%f+00', 'now')"
     tables = "select name from sqlite_master where type = 'table'"
 
-    def __init__(self, path: str, write: bool) -> None:
+    @classmethod
+    def open(cls, path: str, write: bool) -> Connection:
         import sqlite3
 
         mode = "rw" if write else "ro"
-        self._database = sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+        database = sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, timeout=WAIT_SECONDS, isolation_level=None)
         try:
-            self._database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
-            self._database.execute("pragma trusted_schema = off")
-            self._database.execute("begin immediate" if write else "begin")
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
+            database.execute("pragma trusted_schema = off")
+            database.execute("begin immediate" if write else "begin")
         except BaseException:
-            self._database.close()
+            database.close()
             raise
-
-    def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
-        yield from self._database.execute(query, parameters)
-
-    def change(self, statement: str, *parameters: Parameter) -> int:
-        return self._database.execute(statement, parameters).rowcount
-
-    def commit(self) -> None:
-        self._database.execute("commit")
-
-    def close(self) -> None:
-        self._database.close()
+        return cls(database)
 
 
 class _DuckDB(Connection):
-    now = "now()"
-
-    def __init__(self, path: str, write: bool) -> None:
+    @classmethod
+    def open(cls, path: str, write: bool) -> Connection:
         import duckdb
 
         # Views of a database cannot read files or load extensions.
         config: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": "false", "threads": "1"}
-        self._database: duckdb.DuckDBPyConnection = duckdb.connect(path, read_only=not write, config=config)
-        self._database.execute("begin transaction")
-
-    def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
-        result = self._database.execute(query, parameters)
-        while rows := result.fetchmany(_ROWS_PER_FETCH):
-            yield from rows
+        return cls(duckdb.connect(path, read_only=not write, config=config).begin())
 
     def change(self, statement: str, *parameters: Parameter) -> int:
         row = self._database.execute(statement, parameters).fetchone()
         return int(row[0]) if row else 0
 
-    def commit(self) -> None:
-        self._database.execute("commit")
-
-    def close(self) -> None:
-        self._database.close()
-
 
 class _Postgres(Connection):
-    now = "now()"
-
-    def __init__(self, place: str, write: bool) -> None:
+    @classmethod
+    def open(cls, place: str, write: bool) -> Connection:
         import psycopg
 
-        self._database: psycopg.Connection[Row] = psycopg.connect(place, connect_timeout=int(WAIT_SECONDS))
-        self._database.read_only = not write
+        database = psycopg.connect(place, connect_timeout=int(WAIT_SECONDS))
+        database.read_only = not write
         if not write:
-            self._database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        return cls(database)
 
     def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
         with self._database.cursor(name="sbbf") as cursor:
@@ -191,20 +168,14 @@ class _Postgres(Connection):
             yield from cursor
 
     def change(self, statement: str, *parameters: Parameter) -> int:
-        return int(self._database.execute(_to_psycopg(statement), parameters).rowcount)
-
-    def commit(self) -> None:
-        self._database.commit()
-
-    def close(self) -> None:
-        self._database.close()
+        return super().change(_to_psycopg(statement), *parameters)
 
 
-def _to_psycopg(query: str) -> Any:
+def _to_psycopg(query: str) -> str:
     return query.replace("%", "%%").replace("?", "%s")
 
 
-_CONNECTIONS: dict[str, type[_SQLite | _DuckDB | _Postgres]] = {SQLITE: _SQLite, DUCKDB: _DuckDB}
+_CONNECTIONS: dict[str, type[_SQLite | _DuckDB | _Postgres]] = {SQLITE: _SQLite, DUCKDB: _DuckDB, POSTGRES: _Postgres}
 
 
 @contextmanager
@@ -255,7 +226,7 @@ def _connect(name: TableName, write: bool) -> Connection:
     end = time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            return _CONNECTIONS.get(name.database, _Postgres)(name.place, write)
+            return _CONNECTIONS[name.database].open(name.place, write)
         except ImportError as error:
             raise UsageError(
                 f"a DuckLake catalog in this database needs the package {error.name}", hint="pip install 'sbbf-tool[ducklake]'"
