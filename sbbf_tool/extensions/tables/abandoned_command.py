@@ -18,16 +18,11 @@ from sbbf_tool.numbers import format_count
 if TYPE_CHECKING:
     from sbbf_tool.cli.changes import ChangedFiles
 
-    _FloatParameter = click.ParamType[float]
-else:
-    # The class is generic only since click 8.4.
-    _FloatParameter = click.ParamType
-
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _COLUMNS = (Heading("hours", COUNT), Heading("copy", NAME))
 
 
-class _Duration(_FloatParameter):
+class _Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:

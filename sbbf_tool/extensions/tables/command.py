@@ -6,20 +6,27 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sbbf_tool.bloom.sizing import MAX_BYTES, MIN_BYTES, bytes_for
 from sbbf_tool.cli import render
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.display import redact
-from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.tables.table_cost import estimate_cost
+from sbbf_tool.editing.choice import choose_chunks
+from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError
 from sbbf_tool.extensions.tables.table_run import TableRun
+from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.hints import Fix, Rebuild
 from sbbf_tool.numbers import format_count, format_size
+from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
+    from sbbf_tool.file.keys import KeysLike
+    from sbbf_tool.file.table_file import TableFile
     from sbbf_tool.rules.filter_spec import FilterSpec
     from sbbf_tool.running.selection import Selection
 
+_SAMPLE_FILES = 8
+"""Number of files from whose footers the bytes of new filters are estimated, as if every value were distinct."""
 _MOST_NAMES = 3
 """Number of vanished files whose names are printed."""
 
@@ -37,24 +44,45 @@ class TableCommand(TableRun):
 
     def show_cost(self, selection: Selection, spec: FilterSpec | None = None, rebuild: Rebuild | None = None) -> None:
         """Print what the change costs, before it starts, to standard error; `spec` and `rebuild` are those of new filters."""
-        table, cost = self.table, estimate_cost(selection, spec, self.edit.keys, rebuild)
-        parts = [f"{format_count(cost.files, 'file')}, {format_size(cost.bytes)}"]
-        if cost.filter_bytes:
-            parts.append(f"filters of up to about {format_size(cost.filter_bytes)}")
-        if cost.filter_bytes == 0:
-            are_all = cost.sampled_files == cost.files
-            parts.append("nothing to do" if are_all else f"nothing to do in the first {cost.sampled_files} of them that were read")
-        elif cost.shares_blocks:
+        table, files = self.table, [live for live in selection.live_files() if not live.unchangeable]
+        total = sum(live.bytes or 0 for live in files)
+        sample = files[:: max(1, len(files) // _SAMPLE_FILES)][:_SAMPLE_FILES]
+        filter_bytes = None
+        if spec is not None:
+            table_files = selection.table_files()
+            sizes = [(live.bytes or 0, _filter_bytes(table_files.file(live.path), spec, self.edit.keys, rebuild)) for live in sample]
+            known = [(size, estimate) for size, estimate in sizes if estimate is not None and size]
+            filter_bytes = int(total * sum(estimate for _, estimate in known) / sum(size for size, _ in known)) if known else None
+        parts = [f"{format_count(len(files), 'file')}, {format_size(total)}"]
+        if filter_bytes:
+            parts.append(f"filters of up to about {format_size(filter_bytes)}")
+        if filter_bytes == 0:
+            are_all = len(sample) == len(files)
+            parts.append("nothing to do" if are_all else f"nothing to do in the first {len(sample)} of them that were read")
+        elif files and places.shares_blocks(files[0].path):
             parts.append("copies share the blocks of the old files")
         else:
-            parts.append(
-                f"copies take at most as much again, and at most {format_size(cost.bytes)} of old files stay {_until(table.format)}"
-            )
+            parts.append(f"copies take at most as much again, and at most {format_size(total)} of old files stay {_until(table.format)}")
         render.note(f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}")
 
     def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> CommitLines:
         """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""
         return CommitLines([self, *others], has_undo=has_undo)
+
+
+def _filter_bytes(path: TableFile, spec: FilterSpec, keys: KeysLike, rebuild: Rebuild | None) -> int | None:
+    """Return the bytes of a file's new filters if all values are distinct; None if the file cannot have them."""
+    try:
+        with ParquetFile.open(path, keys) as file:
+            total = 0
+            for key, size in choose_chunks(file, spec, rebuild).sizes.items():
+                values = size.ndv or file.footer.chunk_meta(*key).most_values or 0
+                total += max(MIN_BYTES, min(bytes_for(max(values, 1), size.fpp), size.largest, MAX_BYTES))
+            return total
+    except NoColumnError:
+        return 0
+    except SbbfError:
+        return None
 
 
 class CommitLines:

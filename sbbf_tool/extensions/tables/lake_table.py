@@ -6,7 +6,7 @@ A module per format implements it. `commit` reads the newest version itself; `ed
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -40,19 +40,11 @@ class LakeTable(Table):
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         """Replace files in one commit in which no row changes, based on the newest version of the table.
 
-        If another commit comes first, the commit is built again from the new version; files that it removed are left out. Raises
-        RefusedError if the newest version cannot be changed or other commits come first in all attempts, WriteError if writing fails
-        (nothing is changed in both cases), and UncertainWriteError if it is unknown whether the commit succeeded: then the copies
-        must stay.
+        Without replacements, it sets the properties of the change alone, in a format whose `takes_properties` is true. If another commit
+        comes first, the commit is built again from the new version; files that it removed are left out. Raises RefusedError if the newest
+        version cannot be changed or other commits come first in all attempts, WriteError if writing fails (nothing is changed in both
+        cases), and UncertainWriteError if it is unknown whether the commit succeeded: then the copies must stay.
         """
-
-    def set_properties(self, properties: Mapping[str, str | None]) -> None:
-        """Set properties in a commit of their own, which replaces no file. Raises the errors of `commit`.
-
-        Only formats whose `takes_properties` is true can.
-        """
-        # A run refuses properties of the other formats before it starts.
-        raise NotImplementedError
 
     def referenced(self, paths: AbstractSet[str]) -> AbstractSet[str]:
         """Return those of these copies that a version refers to. Their names are unique, and a table may spell a folder in several ways."""

@@ -1,19 +1,39 @@
 """What a name means: the root of a table in a folder or below a URL, `ducklake:...`, `CATALOG:namespace.table`, or files.
 
-This module imports the formats only for names of tables, since commands on files must start fast.
+A catalog in a name is one of PyIceberg's configuration. This module imports the formats only for names of tables, since commands on files
+must start fast.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING
 
-from sbbf_tool.extensions.tables.names import DUCKLAKE, find_catalog, is_in_catalog
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.lake_table import LakeTable
 
-is_name = is_in_catalog
+DUCKLAKE = "ducklake:"
+"""Prefix of the names of DuckLake tables."""
+_IN_CATALOG = re.compile(r"(?P<catalog>[\w.-]+):(?P<table>.+)", re.DOTALL)
+_FILES = re.compile(r"[/\\*?\[:]|\.(?:parquet|parq|index)\Z")
+"""What a name of files has, and one of a table in a catalog has not, outside of quotes."""
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+def find_catalog(name: str) -> str | None:
+    """Return the catalog in a name that has the form of `CATALOG:NAMESPACE.TABLE`; None for names of files."""
+    match = _IN_CATALOG.fullmatch(name)
+    if match is None or _FILES.search(_QUOTED.sub("", match["table"])) or "\0" in name or os.path.lexists(name):
+        return None
+    return match["catalog"]
+
+
+def is_name(name: str) -> bool:
+    """Return whether a name is that of a table in a catalog of any kind, rather than a path, glob or URL. Nothing is opened."""
+    return name.startswith(DUCKLAKE) or find_catalog(name) is not None
 
 
 def is_table(name: str) -> bool:

@@ -180,7 +180,7 @@ class TableRun:
         if properties and not any(commit.num_files for commit in self.commits):
             self.sets_properties_alone = change_properties(self.table.properties, properties) != self.table.properties
             if self.sets_properties_alone:
-                self.table.set_properties(properties)
+                self.table.commit((), self.change)
 
     @property
     def changed_properties(self) -> dict[str, str | None]:

@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from itertools import chain
 
 import sbbf_tool
@@ -44,47 +43,6 @@ _CARRIED_BY_REMOVE = ("partitionValues", "size", "stats", "tags", "deletionVecto
 _ROW_IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
-@dataclass(frozen=True, slots=True)
-class CommitInfo:
-    """What a commit records about itself. Times are in milliseconds since 1970."""
-
-    read_version: int
-    time_ms: int
-    transaction: str
-    engine: str
-    in_commit_ms: int | None = None
-    """The time that the log records for the version, if the table has in-commit timestamps."""
-
-
-def build_commit(
-    replacements: Sequence[tuple[FileEntry, Replacement]], change: Change, info: CommitInfo, properties: Mapping[str, str]
-) -> bytes:
-    """Return the bytes of a commit. Each entry has its whole action."""
-    actions: list[tuple[str, Action]] = [("commitInfo", _commit_info(len(replacements), change, info, properties))]
-    actions += [("remove", _remove(entry, info.time_ms)) for entry, _ in replacements]
-    drops_row_ids = properties.get("delta.rowTrackingSuspended", "").lower() == "true"
-    actions += [("add", _add(entry, replacement, drops_row_ids)) for entry, replacement in replacements]
-    return build_actions(actions)
-
-
-def _commit_info(count: int, change: Change, info: CommitInfo, properties: Mapping[str, str]) -> Action:
-    fields: Action = {} if info.in_commit_ms is None else {"inCommitTimestamp": info.in_commit_ms}
-    fields |= {
-        "timestamp": info.time_ms,
-        "operation": change.operation,
-        "operationParameters": {"columns": json.dumps(change.columns)},
-        "readVersion": info.read_version,
-        "isolationLevel": "SnapshotIsolation",
-        "isBlindAppend": False,
-        "operationMetrics": {"numAddedFiles": str(count), "numRemovedFiles": str(count)},
-        "engineInfo": info.engine,
-        "txnId": info.transaction,
-    }
-    if properties.get("delta.enableRowTracking", "").lower() == "true":
-        fields["tags"] = {"delta.rowTracking.preserved": "true"}
-    return fields
-
-
 def _remove(entry: FileEntry, time_ms: int) -> Action:
     assert entry.action is not None
     carried = {name: entry.action[name] for name in _CARRIED_BY_REMOVE if entry.action.get(name) is not None}
@@ -105,6 +63,7 @@ def _add(entry: FileEntry, replacement: Replacement, drops_row_ids: bool) -> Act
 _ATTEMPTS = 100
 _FIRST_WAIT, _LONGEST_WAIT = 0.01, 0.5
 """Seconds; the wait doubles per attempt."""
+_SUSPENDED = "delta.rowTrackingSuspended"
 _TIMESTAMPS = ("delta.enableInCommitTimestamps", "delta.enableInCommitTimestamps-preview")
 
 
@@ -232,16 +191,35 @@ class DeltaTable(LakeTable):
         return {path: pair for path, pair in pairs.items() if path not in twice}
 
     def _build(self, newest: DeltaSnapshot, pairs: Sequence[tuple[FileEntry, Replacement]], change: Change, transaction: str) -> bytes:
-        _, metadata = newest.ensure_complete()
-        now = time.time_ns() // 1_000_000
-        in_commit_ms = None
-        if any(metadata.properties.get(name, "").lower() == "true" for name in _TIMESTAMPS):
+        """Return the bytes of the commit after `newest`. Each entry has its whole action."""
+        properties, now = newest.ensure_complete()[1].properties, time.time_ns() // 1_000_000
+        info: Action = {}
+        if any(_is_true(properties, name) for name in _TIMESTAMPS):
             last = optional(self._log.commit_info(newest.version) or {}, "inCommitTimestamp", int)
             if last is None:
                 raise UnreadableError(f"version {newest.version} has no inCommitTimestamp, although the table requires it")
-            in_commit_ms = max(now, last + 1)
-        info = CommitInfo(newest.version, now, transaction, f"sbbf/{sbbf_tool.__version__}", in_commit_ms)
-        return build_commit(pairs, change, info, metadata.properties)
+            info["inCommitTimestamp"] = max(now, last + 1)
+        info |= {
+            "timestamp": now,
+            "operation": change.operation,
+            "operationParameters": {"columns": json.dumps(change.columns)},
+            "readVersion": newest.version,
+            "isolationLevel": "SnapshotIsolation",
+            "isBlindAppend": False,
+            "operationMetrics": {"numAddedFiles": str(len(pairs)), "numRemovedFiles": str(len(pairs))},
+            "engineInfo": f"sbbf/{sbbf_tool.__version__}",
+            "txnId": transaction,
+        }
+        if _is_true(properties, "delta.enableRowTracking"):
+            info["tags"] = {"delta.rowTracking.preserved": "true"}
+        drops_row_ids = _is_true(properties, _SUSPENDED)
+        removals = (("remove", _remove(entry, now)) for entry, _ in pairs)
+        additions = (("add", _add(entry, replacement, drops_row_ids)) for entry, replacement in pairs)
+        return build_actions((("commitInfo", info), *removals, *additions))
+
+
+def _is_true(properties: Mapping[str, str], name: str) -> bool:
+    return properties.get(name, "").lower() == "true"
 
 
 class _Reasons:
@@ -249,8 +227,7 @@ class _Reasons:
 
     def __init__(self, snapshot: DeltaSnapshot) -> None:
         protocol, metadata = snapshot.ensure_complete()
-        suspended = metadata.properties.get("delta.rowTrackingSuspended", "").lower() == "true"
-        self._needs_row_ids = "rowTracking" in protocol.writer_features and not suspended
+        self._needs_row_ids = "rowTracking" in protocol.writer_features and not _is_true(metadata.properties, _SUSPENDED)
 
     def of(self, entry: FileEntry) -> str | None:
         if is_absolute(entry.path):

@@ -26,16 +26,8 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
 )
 from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
+from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.running.table import Change
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """Copy of a data file."""
-
-    location: str
-    size: int
-    """In bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +62,9 @@ class ManifestRewrite:
 
 
 def rewrite_manifest(
-    manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot
+    manifest: Manifest, copies: Mapping[str, Replacement], snapshot: NewSnapshot
 ) -> tuple[bytes, dict[str, Any], ManifestRewrite]:
-    """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file.
+    """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file; the new path is a location.
 
     Return the bytes of the new manifest, its record for the manifest list without path and length, and its numbers.
     """
@@ -97,7 +89,7 @@ def rewrite_manifest(
 
 
 def _iter_records(
-    manifest: Manifest, copies: Mapping[str, Copy], snapshot: NewSnapshot, tally: ManifestRewrite
+    manifest: Manifest, copies: Mapping[str, Replacement], snapshot: NewSnapshot, tally: ManifestRewrite
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of the new manifest, and count them."""
     version = snapshot.format_version
@@ -117,10 +109,10 @@ def _iter_records(
             tally.files += 1
             tally.rows += entry.rows
             tally.old_bytes += entry.size
-            tally.new_bytes += copy.size
+            tally.new_bytes += copy.new_bytes
             tally.partitions.add((manifest.file.spec_id, repr(entry.partition)))
             yield build_entry(entry, DELETION, snapshot.id, version)
-            yield build_entry(entry, ADDITION, snapshot.id, version, path=copy.location, size=copy.size)
+            yield build_entry(entry, ADDITION, snapshot.id, version, path=copy.new_path, size=copy.new_bytes)
 
 
 def build_manifest_list(

@@ -12,13 +12,13 @@ import secrets
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, WriteError
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.commit_plan import (
-    Copy,
     ManifestRewrite,
     NewSnapshot,
     build_manifest_list,
@@ -49,29 +49,8 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
         )
 
 
-def set_properties(source: MetadataSource, properties: Mapping[str, str | None]) -> None:
-    """Set properties of a table without a new snapshot. See `Table.set_properties`."""
-    doubt: CommitStateUnknownError | None = None
-    for _ in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
-        state = source.load()
-        if change_properties(state.metadata.properties, properties) == state.metadata.properties:
-            return
-        ensure_changeable(source, state)
-        try:
-            source.commit(state, None, properties)
-        except CommitConflictError:
-            log.info("another commit to %s came first", source.name)
-        except CommitStateUnknownError as error:
-            doubt = error
-        else:
-            return
-    if doubt is not None:
-        raise UncertainWriteError(f"it is unknown whether the properties were set ({doubt})", file=source.name) from doubt
-    raise RefusedError(f"other commits came first in all {_ATTEMPTS} attempts; the properties are as before", file=source.name)
-
-
 class Publication:
-    """The commit of these copies; it lives for one call of `run`."""
+    """The commit of these copies or, without any, of the properties alone; it lives for one call of `run`."""
 
     def __init__(self, source: MetadataSource, replacements: Sequence[Replacement], change: Change) -> None:
         self._source = source
@@ -103,10 +82,10 @@ class Publication:
             except UncertainWriteError:
                 raise
             except SbbfError as error:
-                if self._doubtful:
+                if self._doubtful or self._doubt:
                     raise self._uncertain(error.message) from error
                 raise
-        if self._doubtful:
+        if self._doubtful or self._doubt:
             raise self._uncertain()
         raise RefusedError(
             f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
@@ -119,12 +98,16 @@ class Publication:
         return UncertainWriteError(
             f"it is unknown whether the commit succeeded ({self._doubt or reason})",
             file=self._source.name,
-            hint=f"look for snapshot {numbers} in the table's history",
+            hint=f"look for snapshot {numbers} in the table's history" if numbers else "look at the properties of the table",
         )
 
     def _attempt(self, state: TableState, attempt: int) -> Commit:
-        metadata = state.metadata
+        metadata, properties = state.metadata, self._change.properties
         snapshot = metadata.current
+        if not self._pending:
+            if change_properties(metadata.properties, properties) != metadata.properties:
+                self._source.commit(state, None, properties)
+            return Commit("no snapshot", 0)
         header, manifests = (None, []) if snapshot is None else scan.read_manifest_list(state, snapshot)
         copies = self._find_present(state, manifests)
         vanished = tuple(replacement.old_path for key, replacement in self._pending.items() if key not in copies)
@@ -153,7 +136,7 @@ class Publication:
             scratch.keep = True  # from here on a snapshot may refer to them
             self._doubtful[new.id] = commit
             try:
-                self._source.commit(state, record, self._change.properties)
+                self._source.commit(state, record, properties)
             except (CommitStateUnknownError, UncertainWriteError):
                 raise
             except (CommitConflictError, SbbfError):
@@ -165,7 +148,7 @@ class Publication:
         log.info("committed snapshot %s of %s", new.id, self._source.name)
         return commit
 
-    def _find_present(self, state: TableState, manifests: Sequence[ManifestFile]) -> dict[str, Copy]:
+    def _find_present(self, state: TableState, manifests: Sequence[ManifestFile]) -> dict[str, Replacement]:
         """Return the copies of the files that are in the table and can be replaced, by the identity of the old file."""
         counts: dict[str, int] = {}
         for file in manifests:
@@ -189,10 +172,11 @@ class Publication:
             keys = self._files_of_manifest[file.path] = tuple(present)
         return keys
 
-    def _copy(self, state: TableState, key: str) -> Copy:
+    def _copy(self, state: TableState, key: str) -> Replacement:
+        """Return the copy of a pending file with its location, as the table spells its folders."""
         replacement = self._pending[key]
         folders = (parent(self._locations[key]), state.data_folder)
-        return Copy(location_of(replacement.new_path, folders), replacement.new_bytes)
+        return replace(replacement, new_path=location_of(replacement.new_path, folders))
 
 
 def _choose_id(snapshots: Mapping[int, object]) -> int:

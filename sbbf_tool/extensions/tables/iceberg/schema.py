@@ -20,13 +20,21 @@ NAME_MAPPING = "schema.name-mapping.default"
 
 
 class IcebergLeaf(NamedTuple):
-    """A column of a primitive type, whether it or a field around it has an initial default, and the ids of elements of lists around it."""
+    """A column of a primitive type."""
 
-    id: int
-    path: Path
-    type: str
-    has_default: bool
-    lists: tuple[int, ...]
+    id: int = 0
+    path: Path = ()
+    name: str = ""
+    """By which Iceberg knows it, such as `tags.element`."""
+    type: str = ""
+    has_default: bool = False
+    """Whether it or a field around it has an initial default."""
+    lists: tuple[int, ...] = ()
+    """Ids of the elements of lists around it."""
+
+    def within(self, part: str, id: int) -> IcebergLeaf:
+        """Return the leaf of a part with this id; its path is that of this one."""
+        return self._replace(id=id, name=f"{self.name}.{part}" if self.name else part)
 
 
 def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str]) -> ColumnNames:
@@ -40,51 +48,32 @@ def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str])
 
 def leaves(schema: Mapping[str, Any]) -> Iterator[IcebergLeaf]:
     """Yield the leaves of a schema. Raises UnreadableError if the schema contradicts the format."""
-    return _walk(schema, (), False, (), 0)
+    return _walk(schema, IcebergLeaf(), 0)
 
 
-def _walk(tree: Any, path: Path, has_default: bool, lists: tuple[int, ...], depth: int) -> Iterator[IcebergLeaf]:
-    """Yield the leaves of a struct, list or map type."""
+def _walk(tree: Any, outer: IcebergLeaf, depth: int) -> Iterator[IcebergLeaf]:
+    """Yield the leaves of a type; `outer` is the field that has it, as a leaf."""
     if depth > MAX_DEPTH:
         raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
     match tree:
+        case str() if depth:
+            yield outer._replace(type=tree)
         case {"type": "struct"}:
             for field in required(tree, "fields", list):
                 if not isinstance(field, dict):
                     raise UnreadableError("a field of the schema is not an object")
-                number, here = required(field, "id", int), (*path, required(field, "name", str))
-                yield from _field(number, field.get("type"), here, has_default or field.get("initial-default") is not None, lists, depth)
+                name, has_default = required(field, "name", str), outer.has_default or field.get("initial-default") is not None
+                inner = outer.within(name, required(field, "id", int))._replace(path=(*outer.path, name), has_default=has_default)
+                yield from _walk(field.get("type"), inner, depth + 1)
         case {"type": "list"}:
-            number = required(tree, "element-id", int)
-            yield from _field(number, tree.get("element"), path, has_default, (*lists, number), depth)
+            inner = outer.within("element", required(tree, "element-id", int))
+            yield from _walk(tree.get("element"), inner._replace(lists=(*outer.lists, inner.id)), depth + 1)
         case {"type": "map"}:
             for part in ("key", "value"):
-                yield from _field(required(tree, f"{part}-id", int), tree.get(part), (*path, part), has_default, lists, depth)
+                inner = outer.within(part, required(tree, f"{part}-id", int))
+                yield from _walk(tree.get(part), inner._replace(path=(*outer.path, part)), depth + 1)
         case _:
             raise UnreadableError(f"the schema has an unknown type {tree!r:.60}")
-
-
-def _field(number: int, tree: Any, path: Path, has_default: bool, lists: tuple[int, ...], depth: int) -> Iterator[IcebergLeaf]:
-    if isinstance(tree, str):
-        yield IcebergLeaf(number, path, tree, has_default, lists)
-    else:
-        yield from _walk(tree, path, has_default, lists, depth + 1)
-
-
-def full_names(tree: Any, name: str = "", path: Path = ()) -> Iterator[tuple[str, Path]]:
-    """Yield the name by which Iceberg knows each leaf of a schema that `leaves` accepts, such as `tags.element`, and its path."""
-    prefix = f"{name}." if name else ""
-    match tree:
-        case {"type": "struct"}:
-            for field in tree["fields"]:
-                yield from full_names(field.get("type"), prefix + field["name"], (*path, field["name"]))
-        case {"type": "list"}:
-            yield from full_names(tree.get("element"), f"{prefix}element", path)
-        case {"type": "map"}:
-            for part in ("key", "value"):
-                yield from full_names(tree.get(part), prefix + part, (*path, part))
-        case _:
-            yield name, path
 
 
 def _map_names(text: str, by_id: Mapping[int, Path], elements: AbstractSet[int]) -> Iterator[tuple[Path, Path]]:

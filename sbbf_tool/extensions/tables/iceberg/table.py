@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
@@ -12,7 +12,7 @@ from sbbf_tool.extensions.tables.iceberg import publish, scan
 from sbbf_tool.extensions.tables.iceberg.catalog import load_source
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.paths import is_below, is_local, join, open_name, parent
-from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, full_names
+from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, leaves
 from sbbf_tool.extensions.tables.iceberg.source import MetadataSource
 from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
@@ -37,7 +37,7 @@ class IcebergTable(LakeTable):
             self.columns = build_column_names(metadata.schema, metadata.properties)
             self.partition_types = scan.partition_texts(metadata).types
             self.why_unchangeable = source.why_unchangeable
-            self._full_names = dict(full_names(metadata.schema))
+            self._full_names = {leaf.name: leaf.path for leaf in leaves(metadata.schema)}
 
     def column_of_property(self, name: str) -> str:
         """Return the name of the column: Iceberg counts `element` of a list as a part of the name."""
@@ -69,9 +69,6 @@ class IcebergTable(LakeTable):
 
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         return publish.Publication(self._source, replacements, change).run()
-
-    def set_properties(self, properties: Mapping[str, str | None]) -> None:
-        publish.set_properties(self._source, properties)
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         return scan.find_referenced(self._source.load(), names)

@@ -332,7 +332,7 @@ def test_compressed_metadata_stays_compressed(catalog, table):
     assert (folder / "metadata" / "v2.gz.metadata.json").read_bytes().startswith(b"\x1f\x8b")
     assert convert(open_folder(str(folder))).num_files == 2
     iceberg = open_folder(str(folder))
-    iceberg.set_properties({"a.b": "c"})
+    iceberg.commit((), Change("SET", properties={"a.b": "c"}))
     again = open_folder(iceberg.name)
     assert (again.properties["a.b"], again.version) == ("c", iceberg.version)
 
@@ -385,8 +385,8 @@ def test_a_file_that_the_table_has_twice_is_left_out(catalog, table):
 
 def test_properties_are_set_without_a_snapshot(catalog, table):
     before = table.current_snapshot().snapshot_id
-    open_table(catalog).set_properties({"x.y": "z"})
-    open_table(catalog).set_properties({"x.y": "z"})
+    open_table(catalog).commit((), Change("SET", properties={"x.y": "z"}))
+    open_table(catalog).commit((), Change("SET", properties={"x.y": "z"}))
     table.refresh()
     assert (table.properties["x.y"], table.current_snapshot().snapshot_id) == ("z", before)
     assert len(table.metadata.metadata_log) == 3
