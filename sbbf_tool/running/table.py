@@ -13,8 +13,9 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from sbbf_tool.errors import RefusedError, SbbfError
+from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extension import load
+from sbbf_tool.storage.system_calls import reason_of
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -215,6 +216,17 @@ class Commits(Protocol):
 
     def document(self) -> dict[str, Any]:
         """Return commits and vanished files for the summary document."""
+
+
+def read_metadata(files: CreatingFiles, path: str, most: int | None = None) -> bytes:
+    """Read a metadata file of at most `most` bytes. Raises UnreadableError, with its path."""
+    try:
+        return files.read(path, most)
+    except FileNotFoundError:
+        raise UnreadableError("no such file", file=path) from None
+    except (OSError, ValueError) as error:  # ValueError: a path that no file system accepts
+        reason = reason_of(error) if isinstance(error, ValueError) or error.strerror else error
+        raise UnreadableError(f"cannot be read: {reason}", file=path) from error
 
 
 def attempts(most: int, first_wait: float, longest_wait: float) -> Iterator[int]:

@@ -12,7 +12,7 @@ from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom
 from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import Hashes
-from sbbf_tool.extensions.paimon.files import FileIO, read_file
+from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Bodies, build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import BuiltColumn
@@ -20,6 +20,7 @@ from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_tab
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.file.distinct import deduplicate
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.running.table import read_metadata
 
 _MERGE_AT = 1 << 20
 
@@ -63,7 +64,7 @@ def build(
         replace(request, type=request.type or indexed_type(schema, parse_indexed_column(request.column))) for request in requests
     ]
     with ErrorPlace(path):
-        return build_index(read_file(files, path), path, typed_requests, max_page_bytes)
+        return build_index(read_metadata(files, path), path, typed_requests, max_page_bytes)
 
 
 def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
-from sbbf_tool.running.table import CreatingFiles
+from sbbf_tool.running.table import CreatingFiles, read_metadata
 from sbbf_tool.storage.system_calls import reason_of
 
 T = TypeVar("T")
@@ -34,17 +34,7 @@ class FileIO(CreatingFiles, Protocol):
 def parse_file(files: FileIO, path: str, parse: Callable[[bytes], T]) -> T:
     """Read a metadata file and parse it with `parse`. Errors of both steps name the file."""
     with ErrorPlace(path):
-        return parse(read_file(files, path, LARGEST_METADATA))
-
-
-def read_file(files: FileIO, path: str, most: int | None = None) -> bytes:
-    """Read a file. Raises UnreadableError, with its path, when it does not exist, cannot be read, or has more than `most` bytes."""
-    try:
-        return files.read(path, most)
-    except FileNotFoundError:
-        raise UnreadableError("no such file", file=path) from None
-    except (OSError, ValueError) as error:  # ValueError: a path that no file system accepts
-        raise UnreadableError(f"cannot be read: {reason_of(error)}", file=path) from error
+        return parse(read_metadata(files, path, LARGEST_METADATA))
 
 
 def list_names(files: FileIO, directory: str) -> Sequence[str]:

@@ -16,13 +16,13 @@ from sbbf_tool.extensions.paimon.bloom64_spec import to_int64
 from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import HashBatch, Hashes, HashForm, Keys, hash_bytes, hash_keys, hash_longs, key_of
-from sbbf_tool.extensions.paimon.files import read_file
 from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn, VerifiedFile
 from sbbf_tool.extensions.paimon.table import NONE, FileIndex, IndexedFile, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, TableSchema, indexed_type, parse_indexed_column
 from sbbf_tool.file.distinct import deduplicate
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.running.table import read_metadata
 
 SAMPLE = 256
 """Number of excluded values that are enough to find a cause."""
@@ -91,7 +91,7 @@ def verify_index(table: PaimonTable, live: IndexedFile, index: FileIndex, max_pa
     if live.outside is not None:
         return VerifiedFile(live.file.name, index.place, (), live.outside)
     try:
-        data = read_file(table.files, live.path)
+        data = read_metadata(table.files, live.path)
         columns = verify_container(index.container, data, live.path, table.schema_of(live.file), max_page_bytes)
     except (UnreadableError, UsageError, OversizedPageError) as error:
         return VerifiedFile(live.file.name, index.place, (), str(error))

@@ -30,7 +30,6 @@ from sbbf_tool.extensions.paimon.files import (
     list_names,
     parent,
     parse_file,
-    read_file,
 )
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_boolean
@@ -45,6 +44,7 @@ from sbbf_tool.extensions.paimon.table_schema import (
     resolve_column,
 )
 from sbbf_tool.records import file_name
+from sbbf_tool.running.table import read_metadata
 from sbbf_tool.storage import places
 from sbbf_tool.storage.folders import LocalFolders
 
@@ -342,7 +342,7 @@ def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
     if live.outside is not None:
         return FileIndex(FILE, path, None, live.outside)
     try:
-        return _parse_index(FILE, path, read_file(files, path, LARGEST_METADATA))
+        return _parse_index(FILE, path, read_metadata(files, path, LARGEST_METADATA))
     except UnreadableError as error:
         # An error of the storage is the cause of one that it raised; a missing file has no cause.
         return FileIndex(FILE, path, None, error.message, is_damaged=error.__cause__ is None)

@@ -17,7 +17,7 @@ from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.build_index import BuiltIndex, build_index, build_verified
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.fast_hash import key_of
-from sbbf_tool.extensions.paimon.files import FileIO, read_file
+from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Bodies
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, index_requests, parse_bloom_columns, why_unused
 from sbbf_tool.extensions.paimon.publish import ADDRESS, Placement, carry_out, open_changeable
@@ -26,6 +26,7 @@ from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_ind
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, resolve_column
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.numbers import format_percent
+from sbbf_tool.running.table import read_metadata
 
 
 def add_paimon_index(
@@ -97,7 +98,7 @@ class _Adding:
                     self._skip(live, "already indexed")
                 continue
             try:
-                index = build_index(read_file(self.table.files, live.path), live.path, requests, self.max_page_bytes)
+                index = build_index(read_metadata(self.table.files, live.path), live.path, requests, self.max_page_bytes)
                 columns = self._leave_out_saturated(live, index)
                 if not columns:
                     continue

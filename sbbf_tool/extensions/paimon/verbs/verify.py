@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 
 from sbbf_tool.errors import ErrorPlace, UsageError
-from sbbf_tool.extensions.paimon.files import FileIO, list_names, parse_file, read_file
+from sbbf_tool.extensions.paimon.files import FileIO, list_names, parse_file
 from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.extensions.paimon.membership import verify_container, verify_index
 from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedFile
 from sbbf_tool.extensions.paimon.table import find_index, find_table_around, open_table
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.running.table import read_metadata
 from sbbf_tool.storage.folders import LocalFolders
 
 
@@ -48,5 +49,5 @@ def verify_paimon(
     table_and_file = find_table_around(files, data_path)
     schema = table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
     with ErrorPlace(data_path):
-        columns = verify_container(container, read_file(files, data_path), data_path, schema, max_page_bytes)
+        columns = verify_container(container, read_metadata(files, data_path), data_path, schema, max_page_bytes)
     return PaimonVerifyReport(path, (VerifiedFile(data_path, "file", columns),))

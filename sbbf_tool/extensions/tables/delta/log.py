@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,7 @@ from sbbf_tool.extensions.tables.delta import checkpoint as parquet_checkpoint
 from sbbf_tool.extensions.tables.delta.actions import Action, decode, parse_actions
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot
 from sbbf_tool.records import file_name, optional, parse_object, required
+from sbbf_tool.running.table import read_metadata
 from sbbf_tool.storage.folders import Folders
 from sbbf_tool.storage.system_calls import FORBIDDEN
 
@@ -248,13 +249,13 @@ class Log:
             yield path, (action for action in read_parquet(path) if action[0] in ("add", "remove"))
 
     def _read_json(self, path: str) -> Iterator[tuple[str, Action]]:
-        with _as_unreadable(path):
-            data = self._folders.read(path, _LARGEST_COMMIT)
-        yield from parse_actions(data)
+        yield from parse_actions(read_metadata(self._folders, path, _LARGEST_COMMIT))
 
     def _list(self, after: str = "") -> Sequence[str]:
-        with _as_unreadable(self.path):
+        try:
             return self._folders.list(self.path, _VERSION_PREFIX, after)
+        except (OSError, ValueError) as error:
+            raise UnreadableError(f"cannot be listed: {getattr(error, 'strerror', None) or error}", file=self.path) from error
 
     def _is_ours(self, path: str, transaction: str) -> bool | None:
         """Return whether a version is the commit of this transaction; None if it does not exist.
@@ -285,15 +286,3 @@ def _divert_sidecars(actions: Iterable[tuple[str, Action]], sidecars: list[str])
 def _uncertain(reason: str, path: str, transaction: str) -> UncertainWriteError:
     hint = f"check whether the file exists and contains {transaction}"
     return UncertainWriteError(f"{reason}; it is unknown whether the commit succeeded", file=path, hint=hint)
-
-
-@contextmanager
-def _as_unreadable(path: str) -> Iterator[None]:
-    """Convert errors of folders to errors of this package."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise UnreadableError("no such file", file=path) from None
-    except (OSError, ValueError) as error:
-        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UnreadableError(f"cannot be read: {text}", file=path) from error

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from types import UnionType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Vector
@@ -73,6 +73,17 @@ class FileRow:
     def path(self, folder: str) -> str:
         """Return the absolute path or URL, for the folder of the file's table."""
         return folder + self.stored_path if self.is_relative else absolute(self.stored_path)
+
+
+class TableColumns(NamedTuple):
+    """The columns of a table."""
+
+    paths: dict[int, Path]
+    """By id, without the scaffolding of lists."""
+    types: dict[int, str]
+    """By id."""
+    with_default: frozenset[Path]
+    """Paths of the columns that have a value in files which do not have them."""
 
 
 class Catalog:
@@ -145,18 +156,18 @@ class Catalog:
         )
         return dict(self._rows(query, (table.schema_id, table.id), str, str))
 
-    def columns(self, table: TableEntry) -> dict[int, Path]:
-        """Return the path of each column by its id, without the scaffolding of lists."""
-        query = f"select column_id, column_name, column_type, parent_column from ducklake_column where table_id = ? and {_LIVE}"
-        rows = {row[0]: row[1:] for row in self._rows(query, (table.id, self.snapshot, self.snapshot), int, str, str, int | None)}
-        return {id: self._path(id, rows, "column") for id in rows}
-
-    def columns_with_default(self, table: TableEntry, columns: Mapping[int, Path]) -> frozenset[Path]:
-        """Return the paths of the columns that have a value in files which do not have them."""
-        query = f"select column_id, initial_default from ducklake_column where table_id = ? and {_LIVE}"
-        rows = self._rows(query, (table.id, self.snapshot, self.snapshot), int, str | None)
-        defaults = [columns[id] for id, value in rows if value is not None]
-        return frozenset(path for path in columns.values() if any(path[: len(default)] == default for default in defaults))
+    def columns(self, table: TableEntry) -> TableColumns:
+        """Return the columns of the newest snapshot."""
+        query = (
+            "select column_id, column_name, column_type, parent_column, initial_default from ducklake_column"
+            f" where table_id = ? and {_LIVE}"
+        )
+        kinds: list[Kind] = [int, str, str, int | None, str | None]
+        rows = {row[0]: row[1:] for row in self._rows(query, (table.id, self.snapshot, self.snapshot), *kinds)}
+        paths = {id: self._path(id, rows, "column") for id in rows}
+        defaults = [paths[id] for id, (*_, default) in rows.items() if default is not None]
+        with_default = (path for path in paths.values() if any(path[: len(default)] == default for default in defaults))
+        return TableColumns(paths, {id: kind for id, (_, kind, *_) in rows.items()}, frozenset(with_default))
 
     def mappings(self, table: TableEntry, columns: Mapping[int, Path]) -> dict[int, ColumnNames]:
         """Return the names of the columns of files that were added, by the id of their mapping."""
@@ -168,7 +179,7 @@ class Catalog:
             row[0]
             for row in self._rows("select column_id from ducklake_column where table_id = ? and column_type = 'list'", (table.id,), int)
         }
-        rows: dict[int, dict[int, tuple[str, str, int | None]]] = {}
+        rows: dict[int, dict[int, Row]] = {}
         targets: dict[int, dict[int, int]] = {}
         for mapping, id, source, target, parent in self._rows(query, (table.id,), int, int, str, int, int | None):
             rows.setdefault(mapping, {})[id] = (source, "list" if target in lists else "", parent)
@@ -186,7 +197,7 @@ class Catalog:
             for mapping, entries in rows.items()
         }
 
-    def partition_keys(self, table: TableEntry, columns: Mapping[int, Path]) -> tuple[dict[int, dict[int, str]], dict[str, str]]:
+    def partition_keys(self, table: TableEntry, columns: TableColumns) -> tuple[dict[int, dict[int, str]], dict[str, str]]:
         """Return the names of the partition keys, by ids of partitioning and key, as in the names of folders, and their types.
 
         A name that partitionings use for different keys is that of the newest one.
@@ -197,14 +208,12 @@ class Catalog:
         )
         keys: dict[int, dict[int, tuple[str, int, str]]] = {}
         for partition, index, column, transform in self._rows(query, (table.id,), int, int, int, str):
-            if column in columns:
+            if column in columns.paths:
                 key = keys.setdefault(partition, {})
-                key[index] = _key_name(transform, ".".join(columns[column]), [name for name, *_ in key.values()]), column, transform
+                key[index] = _key_name(transform, ".".join(columns.paths[column]), [name for name, *_ in key.values()]), column, transform
         newest = {name: (column, transform) for _, key in sorted(keys.items()) for name, column, transform in key.values()}
-        query = f"select column_id, column_type from ducklake_column where table_id = ? and {_LIVE}"
-        types: dict[int, str] = dict(self._rows(query, (table.id, self.snapshot, self.snapshot), int, str))
         # Other transforms make numbers.
-        key_types = {name: types[column] if transform == "identity" else "int64" for name, (column, transform) in newest.items()}
+        key_types = {name: columns.types[column] if transform == "identity" else "int64" for name, (column, transform) in newest.items()}
         names = {
             partition: {index: name for index, (name, *meaning) in key.items() if newest[name] == tuple(meaning)}
             for partition, key in keys.items()
@@ -305,12 +314,12 @@ class Catalog:
                 elif table_id in tables:
                     yield tables[table_id].folder + path
 
-    def _path(self, id: int, rows: Mapping[int, tuple[str, str, int | None]], noun: str) -> Path:
-        """Return the path of a column from the rows (name, type, parent) of all; the elements of lists have no name."""
+    def _path(self, id: int, rows: Mapping[int, Row], noun: str) -> Path:
+        """Return the path of a column from the rows (name, type, parent, ...) of all; the elements of lists have no name."""
         parts: list[str] = []
         at = id
         for _ in range(MAX_DEPTH):
-            name, _, parent = rows[at]
+            name, _, parent, *_ = rows[at]
             if parent is None:
                 return (name, *reversed(parts))
             if parent not in rows:

@@ -69,11 +69,11 @@ class DuckLakeTable(LakeTable):
             rows = Catalog(connection, self._name)
             self._entry = rows.find_table()
             self._snapshot = rows.snapshot
-            self._columns = rows.columns(self._entry)
-            self._mappings = rows.mappings(self._entry, self._columns)
-            self.columns = ColumnNames(by_id=self._columns, defaults=rows.columns_with_default(self._entry, self._columns))
+            columns = rows.columns(self._entry)
+            self._mappings = rows.mappings(self._entry, columns.paths)
+            self.columns = ColumnNames(by_id=columns.paths, defaults=columns.with_default)
             self.properties = rows.table_settings(self._entry)
-            self._keys, self.partition_types = rows.partition_keys(self._entry, self._columns)
+            self._keys, self.partition_types = rows.partition_keys(self._entry, columns)
         self.location = self._entry.folder.rstrip("/")
         self.marker_text = self._name.marker_text(self._entry.id)
         self.version = f"snapshot {self._snapshot}"

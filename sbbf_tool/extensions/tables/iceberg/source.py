@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
+from sbbf_tool.errors import ErrorPlace, RefusedError
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.extensions.tables.iceberg.paths import join, open_name
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.running.table import CreatingFiles
+from sbbf_tool.running.table import CreatingFiles, read_metadata
 
 T = TypeVar("T")
 
@@ -82,12 +82,4 @@ class MetadataSource(ABC):
 def read_file(files: CreatingFiles, location: str, most: int, parse: Callable[[bytes], T]) -> T:
     """Read and parse a metadata file of at most `most` bytes. Raises UnreadableError; errors of both steps name the file."""
     with ErrorPlace(location):
-        path = open_name(location)
-        try:
-            data = files.read(path, most)
-        except FileNotFoundError:
-            raise UnreadableError("no such file") from None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise UnreadableError(f"cannot be read: {reason}") from error
-        return parse(data)
+        return parse(read_metadata(files, open_name(location), most))
