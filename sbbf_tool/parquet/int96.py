@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.footer import Footer
 
 INT96_BYTES = 12
-_JULIAN_DAY_OF_EPOCH = 2_440_588
+JULIAN_DAY_OF_EPOCH = 2_440_588
 _YEARS_1_TO_9999 = -719_162 * NANOS_PER_DAY, 2_932_897 * NANOS_PER_DAY
 _PARTS = [("nanos", "<i8"), ("day", "<i4")]
 _SHOWN_CHARACTERS = 60
@@ -57,13 +57,13 @@ _PARQUET_JAVA = "parquet-mr "
 def instant_of(plain: bytes) -> int:
     """Return the nanoseconds since 1970-01-01T00:00Z that 12 stored bytes mean, whatever their form."""
     day = int.from_bytes(plain[8:], "little", signed=True)
-    return (day - _JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(plain[:8], "little", signed=True)
+    return (day - JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(plain[:8], "little", signed=True)
 
 
 def forms_of(instant: int) -> tuple[bytes, ...]:
     """Build the one or two forms of an instant that are in use, rounded down first. Raises OverflowError if the day exceeds 4 bytes."""
     days, nanos = divmod(instant, NANOS_PER_DAY)
-    day = days + _JULIAN_DAY_OF_EPOCH
+    day = days + JULIAN_DAY_OF_EPOCH
     down = _plain(day, nanos)
     return (down, _plain(day + 1, nanos - NANOS_PER_DAY)) if instant < 0 and nanos else (down,)
 
@@ -92,7 +92,7 @@ def forms_beside(plain: memoryview) -> bytes:
     """Build the other forms in use for the instants of these values: 12 bytes each, in no particular order."""
     stored, day, nanos = _split(plain)
     # Rounded towards zero: instants before 1970 that are stored in another form.
-    lacks = (day < _JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
+    lacks = (day < JULIAN_DAY_OF_EPOCH) & (nanos != 0) & (stored["nanos"] != nanos - NANOS_PER_DAY)
     return rounded_down(plain) + _join_parts(day + 1, nanos - NANOS_PER_DAY, lacks)
 
 

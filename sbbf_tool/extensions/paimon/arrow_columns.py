@@ -2,7 +2,7 @@
 
 A Parquet schema determines what Paimon hashes, because the unit of a timestamp depends on its precision. An ORC schema does not: all ORC
 timestamps have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC
-reader does. `combine_int96` handles INT96 timestamps.
+reader does.
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ from sbbf_tool.extensions.paimon.fast_hash import (
 )
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
+from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, build_tail, parse_tail
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, Type
+from sbbf_tool.parquet.int96 import INT96_BYTES, JULIAN_DAY_OF_EPOCH
+from sbbf_tool.parquet.structs import build_struct, parse_struct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,11 +59,8 @@ _TYPES = {
 }
 """The Paimon type of each Arrow type, by the first word of the Arrow type's name."""
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_WRAP_MICROS, _WRAP_REST = divmod(1 << 64, 1000)
-_LAST_NANO_MICROS = (1 << 63) // 1000
 _DAY_MICROS = 86_400_000_000
 _YEAR_1901_NANOS = -25_202 * _DAY_MICROS * 1000
-_YEAR_ONE_MICROS = -719_162 * _DAY_MICROS
 _ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not state the precision of a timestamp"
 
 
@@ -68,29 +69,37 @@ def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
 
     Raises UsageError for a column that does not exist or has no hash, and UnreadableError if the file is broken or contradicts a type.
     """
-    file = _open_parquet(data, "us")
-    names = sorted({indexed.column for indexed in columns})
-    types = resolve_types(file.schema_arrow, columns, orc=False)
-    batches = file.iter_batches(_BATCH_ROWS, columns=names)
-    if not _has_int96(file, names):
-        return ColumnHashes(types, iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
-    pairs = zip(batches, _open_parquet(data, "ns").iter_batches(_BATCH_ROWS, columns=names), strict=True)
-    return ColumnHashes(types, iterate_batches("Parquet", (_hash_batch(batch, types, nanos_batch=nanos) for batch, nanos in pairs)))
-
-
-def _open_parquet(data: bytes, int96_unit: str) -> parquet.ParquetFile:
     import pyarrow as pa
     from pyarrow import parquet
 
     with _translate_errors("Parquet"):
-        file = parquet.ParquetFile(pa.BufferReader(data), coerce_int96_timestamp_unit=int96_unit)
-        _ = file.schema_arrow
-    return file
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        types = resolve_types(file.schema_arrow, columns, orc=False)
+        if any(file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))):
+            file = parquet.ParquetFile(pa.BufferReader(data), metadata=_without_int96(data))
+    batches = file.iter_batches(_BATCH_ROWS, columns=sorted({indexed.column for indexed in columns}))
+    return ColumnHashes(types, iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
 
 
-def _has_int96(file: parquet.ParquetFile, names: list[str]) -> bool:
-    leaves = (file.schema.column(at) for at in range(len(file.schema)))
-    return any(leaf.physical_type == "INT96" and f"{leaf.path}.".startswith(tuple(f"{name}." for name in names)) for leaf in leaves)
+def _without_int96(data: bytes) -> parquet.FileMetaData:
+    """Return the metadata of a file in which INT96 timestamps are their 12 bytes.
+
+    pyarrow would read them as 64 bits of nanoseconds, in which times 584 years apart are the same.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    tail = parse_tail(data[-TAIL_BYTES:], len(data))
+    metadata = parse_struct(FileMetaData, data[tail.start : tail.start + tail.length])
+    for element in metadata.schema:
+        if element.type == Type.INT96:
+            element.type, element.type_length = Type.FIXED_LEN_BYTE_ARRAY, INT96_BYTES
+    for meta in (chunk.meta_data for row_group in metadata.row_groups for chunk in row_group.columns):
+        if meta.type == Type.INT96:
+            meta.type, meta.statistics = Type.FIXED_LEN_BYTE_ARRAY, None
+    metadata.key_value_metadata = None  # they may have a schema of Arrow, in which these columns are timestamps
+    raw = build_struct(metadata)
+    return parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
 
 
 def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
@@ -195,17 +204,12 @@ def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
     return _TYPES.get(re.split(r"\W", str(stored), maxsplit=1)[0])
 
 
-def _hash_batch(
-    batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, nanos_batch: pa.RecordBatch | None = None, padded: bool = False
-) -> dict[IndexedColumn, HashBatch]:
-    """Hash one batch. `nanos_batch` has the same rows with INT96 in nanoseconds; `padded` means that CHAR values have trailing blanks."""
-    hash_batches = {}
-    for indexed, data_type in types.items():
-        values = _take_values(batch, indexed)
-        if nanos_batch is not None and (nanos := _take_values(nanos_batch, indexed)).type != values.type:
-            values = combine_int96(values, nanos)
-        hash_batches[indexed] = hash_values(values, batch.num_rows, data_type, indexed, padded=padded)
-    return hash_batches
+def _hash_batch(batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, padded: bool = False) -> dict[IndexedColumn, HashBatch]:
+    """Hash one batch; `padded` means that CHAR values have trailing blanks."""
+    return {
+        indexed: hash_values(_take_values(batch, indexed), batch.num_rows, data_type, indexed, padded=padded)
+        for indexed, data_type in types.items()
+    }
 
 
 def hash_values(values: pa.Array, rows: int, data_type: DataType, indexed: IndexedColumn, *, padded: bool = False) -> HashBatch:
@@ -215,39 +219,22 @@ def hash_values(values: pa.Array, rows: int, data_type: DataType, indexed: Index
 
 
 def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
-    column = batch.column(indexed.column)
-    return (column if indexed.key is None else _take_entries(column, indexed.key)).drop_null()
-
-
-def combine_int96(micros: pa.Array, nanos: pa.Array) -> pa.Array:
-    """Compute INT96 timestamps in microseconds, rounded down, from the two forms in which pyarrow reads them.
-
-    The nanoseconds are correct modulo 2^64, about 584 years. The range of the microseconds is sufficient, but Paimon's Java code writes a
-    time before 1970 (unless it is midnight) with a negative nanosecond of the day, and pyarrow reads that as unsigned: 584 years too late.
-    Two times can share both forms. The result is then the one within the range of nanoseconds (1677 to 2262) or, if neither is, the one
-    that Paimon would have written in this form.
-    """
-    import pyarrow as pa
-
-    low = _to_longs(nanos.view(pa.int64()))
-    near = _to_longs(micros.view(pa.int64()))
-    earlier = near - _WRAP_MICROS
-    beyond_nanos = (near > _LAST_NANO_MICROS) | ((near < -_LAST_NANO_MICROS) & (near % _DAY_MICROS != 0))
-    near = np.where(beyond_nanos & (earlier <= 0) & (earlier >= _YEAR_ONE_MICROS), earlier, near)
-    wraps = np.rint((near - low // 1000) / _WRAP_MICROS).astype(np.int64)
-    return pa.array(wraps * _WRAP_MICROS + (low + wraps * _WRAP_REST) // 1000).view(pa.timestamp("us"))
-
-
-def _take_entries(column: pa.MapArray, key: str) -> pa.Array:
-    """Return the values of a map under one key. A slice shares the children of the whole array, and a null map may have hidden entries."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    offsets = column.offsets.to_numpy()
-    start, entries = int(offsets[0]), int(offsets[-1] - offsets[0])
-    validity = np.repeat(column.is_valid().to_numpy(zero_copy_only=False), np.diff(offsets))
-    matches = pc.equal(column.keys.slice(start, entries), key)
-    return column.items.slice(start, entries).filter(pc.and_(matches, pa.array(validity)))
+    column = batch.column(indexed.column)
+    if indexed.key is not None:
+        column = pc.map_lookup(column, pa.scalar(indexed.key, column.type.key_type), "all").flatten()
+    return column.drop_null()
+
+
+def read_int96(values: pa.Array) -> pa.Array:
+    """Return timestamps of 12 bytes in microseconds, rounded down. Paimon's Java code writes negative nanoseconds of a day before 1970."""
+    import pyarrow as pa
+
+    nanos_and_days = np.frombuffer(values.buffers()[1], [("nanos", "<i8"), ("day", "<i4")])[values.offset : values.offset + len(values)]
+    days = nanos_and_days["day"].astype(np.int64) - JULIAN_DAY_OF_EPOCH
+    return pa.array(days * _DAY_MICROS + nanos_and_days["nanos"] // 1000).view(pa.timestamp("us"))
 
 
 def _find_keys(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Keys, Any]:
@@ -256,6 +243,8 @@ def _find_keys(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *,
 
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
+    if values.type == pa.binary(INT96_BYTES) and key_of(data_type) in (HashForm.MILLIS, HashForm.MICROS):
+        values = read_int96(values)
     keys: Keys | None
     if key_of(data_type) is HashForm.BYTES:
         values = values.unique()

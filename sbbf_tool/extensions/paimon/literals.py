@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -114,15 +113,11 @@ def _parse_double(text: str) -> float:
 
 
 def _parse_float(text: str) -> np.float32:
-    """Parse the float nearest to the decimal; a conversion through a double could round twice."""
+    """Parse the float nearest to the decimal, as pyarrow does; a conversion through a double could round twice."""
+    import pyarrow as pa
+
     double = _parse_double(text)
-    with np.errstate(over="ignore"):
-        nearest = np.float32(double)
-        if math.isfinite(double) and double not in (0.0, float(nearest)):
-            # A double half way between two floats has an even last bit. Its odd neighbour on the side of the decimal rounds as that does.
-            error = Fraction(text) - Fraction(double)
-            if error and not np.float64(double).view(np.int64) & 1:
-                nearest = np.float32(math.nextafter(double, math.inf if error > 0 else -math.inf))
-    if np.isinf(nearest) and math.isfinite(double):
+    nearest = pa.scalar(text.lstrip("+")).cast(pa.float32()).as_py() if math.isfinite(double) else double
+    if math.isinf(nearest) and math.isfinite(double):
         raise UsageError(f"{text!r:.60} is out of the range of FLOAT")
-    return nearest
+    return np.float32(nearest)

@@ -5,7 +5,7 @@ All k bits are checked, so that a filter that passes is safe for readers that ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from sbbf_tool.extensions.paimon.fast_hash import HashBatch, Hashes, HashForm, K
 from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn, VerifiedFile
 from sbbf_tool.extensions.paimon.table import NONE, FileIndex, IndexedFile, PaimonTable
-from sbbf_tool.extensions.paimon.table_schema import IndexedColumn, TableSchema, indexed_type, parse_indexed_column
+from sbbf_tool.extensions.paimon.table_schema import TableSchema, indexed_type, parse_indexed_column
 from sbbf_tool.file.distinct import deduplicate
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.running.table import read_metadata
@@ -106,35 +106,21 @@ def verify_container(
     A column that cannot be verified has a `problem`; if the data file cannot be read, all columns have one.
     """
     columns = [column for column, kinds in container.indexes.items() if KIND in kinds or any(entry.empty for entry in kinds.values())]
-    filters: dict[IndexedColumn, tuple[DataType, BloomFilter64 | None]] = {}
-    verified: dict[str, VerifiedColumn] = {}
-    for column in columns:
-        indexed = parse_indexed_column(column)
-        try:
-            data_type = hash_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes).types[indexed]
-            filters[indexed] = data_type, _read_filter(container, column)
-        except (UnreadableError, UsageError) as error:
-            verified[column] = VerifiedColumn(column, 0, 0, 0, (), str(error))
-    verified |= _verify_filters(filters, data, name, max_page_bytes)
-    return tuple(verified[column] for column in columns)
+    return tuple(_verify_column(container, column, data, name, schema, max_page_bytes) for column in columns)
 
 
-def _verify_filters(
-    filters: Mapping[IndexedColumn, tuple[DataType, BloomFilter64 | None]], data: bytes, name: str, max_page_bytes: MaxPageBytes
-) -> dict[str, VerifiedColumn]:
-    """Check the values of all columns in one pass or, if that fails, column by column."""
-    types = {indexed: data_type for indexed, (data_type, _) in filters.items()}
-    tallies = {indexed: _ValueCounts(bloom) for indexed, (_, bloom) in filters.items()}
+def _verify_column(
+    container: Container, column: str, data: bytes, name: str, schema: TableSchema | None, max_page_bytes: MaxPageBytes
+) -> VerifiedColumn:
+    indexed = parse_indexed_column(column)
     try:
-        for batch in hash_columns(data, name, types, max_page_bytes).batches if types else ():
-            for indexed, tally in tallies.items():
-                tally.add(batch[indexed])
+        source = hash_columns(data, name, {indexed: indexed_type(schema, indexed)}, max_page_bytes)
+        tally = _ValueCounts(_read_filter(container, column))
+        for batch in source.batches:
+            tally.add(batch[indexed])
     except (UnreadableError, UsageError) as error:
-        if len(filters) == 1:
-            return {str(indexed): VerifiedColumn(str(indexed), 0, 0, 0, (), str(error)) for indexed in filters}
-        results = (_verify_filters({indexed: each}, data, name, max_page_bytes) for indexed, each in filters.items())
-        return {column: result for by_column in results for column, result in by_column.items()}
-    return {str(indexed): tally.build_result(str(indexed), types[indexed]) for indexed, tally in tallies.items()}
+        return VerifiedColumn(column, 0, 0, 0, (), str(error))
+    return tally.build_result(column, source.types[indexed])
 
 
 def _read_filter(container: Container, column: str) -> BloomFilter64 | None:

@@ -6,7 +6,6 @@ the value cast to a string. Null and blank values are replaced with `partition.d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -39,15 +38,15 @@ def build_segments(
 
 
 def format_value(value: Value, data_type: DataType, legacy: bool) -> str | None:
-    """Format a partition value as in a path; None for bytes, and for times that depend on a time zone or a rarely used cast."""
+    """Format a partition value as in a path; None for bytes, for floating-point numbers, which Java writes in its own way, and for times
+    that depend on a time zone or a rarely used cast.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return value
     if isinstance(value, Decimal):
         return format(value, "f")
-    if isinstance(value, float):
-        return format_java_float(value, single=data_type.root == "FLOAT")
     if isinstance(value, Timestamp):
         return _format_timestamp(value, data_type, legacy)
     if isinstance(value, int) and (legacy or data_type.root not in ("DATE", "TIME")):
@@ -61,27 +60,9 @@ def display_value(value: Value, data_type: DataType) -> str:
         return "null"
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
+    if isinstance(value, float):
+        return str(np.float32(value) if data_type.root == "FLOAT" else value)
     return format_value(value, data_type, legacy=False) or format_value(value, data_type, legacy=True) or ""
-
-
-def format_java_float(value: float, *, single: bool) -> str:
-    """Format like Java's Double.toString or Float.toString: always with a decimal digit, and outside 10^-3 to 10^7 with an exponent."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    sign = "-" if math.copysign(1, value) < 0 else ""
-    shortest = repr(float(abs(value))) if not single else np.format_float_scientific(np.float32(abs(value)), unique=True)
-    digits_tuple, exponent = Decimal(shortest).normalize().as_tuple()[1:]
-    digits = "".join(map(str, digits_tuple))
-    if value == 0 or not isinstance(exponent, int):
-        return sign + "0.0"
-    point = len(digits) + exponent
-    if -3 < point <= 7:
-        digits = digits.rjust(len(digits) + max(0, 1 - point), "0").ljust(max(point, 1), "0")
-        point = max(point, 1)
-        return f"{sign}{digits[:point]}.{digits[point:] or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
 
 
 def _format_timestamp(value: Timestamp, data_type: DataType, legacy: bool) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pyarrow import orc
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
 from sbbf_tool.extensions.avro.schema import parse_schema
-from sbbf_tool.extensions.paimon.arrow_columns import combine_int96
+from sbbf_tool.extensions.paimon.arrow_columns import read_int96
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
 from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.data_types import parse_type_text
@@ -177,19 +178,14 @@ def test_blanks_behind_char_in_orc_do_not_count() -> None:
     ],
 )
 def test_int96_as_paimon_writes_it(when: dt.datetime, negative: bool) -> None:
-    """Times before 1970 with a negative nanosecond of the day; pyarrow's two readings of such bytes, put together."""
+    """Times before 1970 with a negative nanosecond of the day."""
     micros = (when - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
     for nanos_within in (0, 1, 616, 617, 999):
-        nanos = micros * 1000 + nanos_within
-        day_nanos = 86_400_000_000_000
-        day, nano_of_day = divmod(nanos, day_nanos)
+        day, nano_of_day = divmod(micros * 1000 + nanos_within, 86_400_000_000_000)
         if negative and nano_of_day:
-            day, nano_of_day = day + 1, nano_of_day - day_nanos
-        unsigned = nano_of_day % 2**64
-        as_micros = day * 86_400_000_000 + unsigned // 1000
-        as_nanos = (nanos + 2**63) % 2**64 - 2**63
-        read = combine_int96(pa.array([as_micros]).view(pa.timestamp("us")), pa.array([as_nanos]).view(pa.timestamp("ns")))
-        assert read.cast(pa.int64()).to_pylist() == [micros]
+            day, nano_of_day = day + 1, nano_of_day - 86_400_000_000_000
+        plain = struct.pack("<qi", nano_of_day, day + 2_440_588)
+        assert read_int96(pa.array([bytes(12), plain], pa.binary(12)).slice(1)).cast(pa.int64()).to_pylist() == [micros]
 
 
 UNHASHABLE = {

@@ -17,7 +17,7 @@ from sbbf_tool.extensions.paimon.data_types import DataType, parse_data_type, pa
 from sbbf_tool.extensions.paimon.index_container import build_utf, parse_utf
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, parse_manifest_threshold, parse_memory_size
 from sbbf_tool.extensions.paimon.manifest import partition_stats
-from sbbf_tool.extensions.paimon.partition_path import build_segments, display_value, escape, format_java_float
+from sbbf_tool.extensions.paimon.partition_path import build_segments, display_value, escape
 from sbbf_tool.extensions.paimon.table_schema import TableSchema
 from support.tables import each
 
@@ -92,18 +92,13 @@ def test_sizes() -> None:
 def test_names_of_directories() -> None:
     assert escape("p=1/x") == "p%3D1%2Fx"
     assert escape("é ~") == "é ~"
-    types = [parse_type_text(text) for text in ("STRING", "DATE", "STRING", "BYTES")]
-    values: list[Value] = ["a:b", 19782, " ", b"x"]
-    legacy = build_segments(list("wxyz"), types, values, "NONE", legacy=True)
-    assert legacy == ["w=a%3Ab", "x=19782", "y=NONE", None]
+    types = [parse_type_text(text) for text in ("STRING", "DATE", "STRING", "BYTES", "FLOAT")]
+    values: list[Value] = ["a:b", 19782, " ", b"x", 0.10000000149011612]
+    legacy = build_segments(list("vwxyz"), types, values, "NONE", legacy=True)
+    assert legacy == ["v=a%3Ab", "w=19782", "x=NONE", None, None]
+    assert display_value(values[4], types[4]) == "0.1"
     assert build_segments(["x"], types[1:2], [19782], "NONE", legacy=False) == ["x=2024-02-29"]
     assert build_segments(["x"], types[1:2], [None], "NONE", legacy=True) == ["x=NONE"]
-
-
-@each("value, expected", [(1.0, "1.0"), (0.00099, "9.9E-4"), (1e7, "1.0E7"), (float("inf"), "Infinity")])
-def test_java_spells_floating_numbers(value: float, expected: str) -> None:
-    assert format_java_float(value, single=False) == expected
-    assert format_java_float(0.10000000149011612, single=True) == "0.1"
 
 
 TYPES_AND_VALUES: list[tuple[str, list[Value]]] = [
