@@ -113,7 +113,7 @@ def _builder(hint: Any) -> Callable[[Any], Any]:
             return cast(Any, kind)(**{name: build_field(value[name]) for name, build_field in builders if name in value})
 
         return build
-    return lambda value: float(value) if hint is float and type(value) is int else _ensure_type(hint, value)
+    return lambda value: float(value) if hint is float and type(value) is int else _ensure_type(kind, value)
 
 
 def _ensure_type(kind: type, value: Any) -> Any:

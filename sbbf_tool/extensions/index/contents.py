@@ -15,6 +15,7 @@ from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.extensions.index.segment import BLOCKS, UNITS, OpenSegment, UnitClass, damaged
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
+from sbbf_tool.reports.plain import from_plain
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
 
@@ -65,7 +66,7 @@ class SegmentEntry(Frozen):
         numbers = [self.units, self.units_bytes, self.blocks_bytes, self.files, self.units - sum(each.units for each in self.classes)]
         for each in self.classes:
             numbers += [each.blocks - 1, each.units - 1, each.offset, each.first, self.units - each.first - each.units]
-        if any(type(number) is not int or number < 0 for number in numbers) or not _NAME.fullmatch(self.name):
+        if any(number < 0 for number in numbers) or not _NAME.fullmatch(self.name):
             raise ValueError("a segment is not described as an index describes it")
 
 
@@ -131,22 +132,13 @@ def parse(data: bytes, name: str) -> Contents:
             raise UnreadableError(f"this release reads version {VERSION} of {FORMAT}, and not {document['version']!r}", file=name)
         if document["checksum"] != _checksum(index):
             raise ValueError("the checksum is that of another content")
-        segments = tuple(
-            SegmentEntry(**{**each, "classes": tuple(UnitClass(**one) for one in each["classes"])}) for each in index["segments"]
-        )
-        for each in segments:
+        contents = from_plain(Contents, index)
+        for each in contents.segments:
             each.ensure_valid()
-        if not isinstance(index["lake"], list) or not index["lake"]:
-            raise ValueError("there is no name of a lake")
-        texts = [
-            index["column"],
-            *index["lake"],
-            *(index[name] for name in ("where", "meaning", "table_version") if index[name] is not None),
-        ]
-        numbers = [each.false_files for each in segments] + ([] if index["fpp"] is None else [index["fpp"]])
-        if not all(isinstance(text, str) for text in texts) or not all(0 <= number < float("inf") for number in numbers):
-            raise ValueError("a value has the type of another one")
-        return Contents(**{**index, "lake": tuple(index["lake"]), "segments": segments})
+        rates = [contents.fpp or 0.0, *(each.false_files for each in contents.segments)]
+        if not contents.lake or not all(0 <= rate < float("inf") for rate in rates):
+            raise ValueError("there is no name of a lake, or a rate is no number")
+        return contents
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise damaged(f"{type(error).__name__}: {error}", name) from None
 

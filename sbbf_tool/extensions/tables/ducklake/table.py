@@ -97,7 +97,7 @@ class DuckLakeTable(LakeTable):
             values, deletes = rows.partition_values(self._entry), rows.deletes(self._entry, self._snapshot)
             files = list(rows.files(self._entry, snapshot))
         paths = Counter(file.path(self._entry.folder) for file in files)
-        owners = _Owners()
+        tables = TableFinder()
         all_names = {name for names in self._keys.values() for name in names.values()}
         for file in files:
             path = file.path(self._entry.folder)
@@ -107,7 +107,7 @@ class DuckLakeTable(LakeTable):
                 path,
                 file.bytes,
                 partition,
-                _unchangeable(file, "the catalog names it more than once" if paths[path] > 1 else owners.reason(file)),
+                _unchangeable(file, "the catalog names it more than once" if paths[path] > 1 else _owner_of(file, tables)),
                 columns=None if file.mapping_id is None else self._mappings.get(file.mapping_id, ColumnNames()),
                 unknown=all_names - partition.keys(),
                 deletes=tuple(deletes.get(file.id, ())),
@@ -154,23 +154,10 @@ class DuckLakeTable(LakeTable):
             return {name for name in (path.rpartition("/")[2] for path in in_catalog) if name in names}
 
 
-class _Owners:
-    """Finder of the tables of other formats that own files of this table."""
-
-    def __init__(self) -> None:
-        self._tables = TableFinder()
-        self._reasons: dict[str, str | None] = {}
-
-    def reason(self, file: FileRow) -> str | None:
-        """Return why a file is not this table's alone. Only a file that was added from elsewhere has an absolute path."""
-        if file.is_relative:
-            return None
-        folder = os.path.dirname(file.stored_path)
-        if folder not in self._reasons:
-            owner = self._tables.managing_table(file.stored_path)
-            is_foreign = owner is not None and owner[0] != DuckLakeTable.format
-            self._reasons[folder] = "it also belongs to the {} table {}".format(*owner) if owner and is_foreign else None
-        return self._reasons[folder]
+def _owner_of(file: FileRow, tables: TableFinder) -> str | None:
+    """Return why a file is not this table's alone. Only a file that was added from elsewhere has an absolute path."""
+    owner = None if file.is_relative else tables.managing_table(file.stored_path)
+    return "it also belongs to the {} table {}".format(*owner) if owner is not None and owner[0] != DuckLakeTable.format else None
 
 
 def _unchangeable(file: FileRow, reason: str | None) -> str | None:

@@ -15,16 +15,15 @@ import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
+from sbbf_tool.parquet import iso8601
 from sbbf_tool.parquet.column_names import Path
 from sbbf_tool.parquet.columns import quote
 
-_EPOCH = datetime(1970, 1, 1)
 _DECIMAL = re.compile(r"decimal\(\s*\d+\s*,\s*(\d+)\s*\)")
 
 
@@ -71,7 +70,7 @@ class PartitionTexts:
         try:
             return _write_value(field.transform, "" if column is None else column[1], value)
         except (ValueError, TypeError, ArithmeticError, AssertionError):
-            # The value does not fit the type that the column has now, or is outside the years 1 to 9999.
+            # The value does not fit the type that the column has now.
             return _write_plain(value)
 
     def _column_name(self, field: PartitionField) -> str | None:
@@ -89,9 +88,9 @@ def _write_value(transform: str, kind: str, value: Any) -> str:
         case "month":
             return f"{1970 + value // 12:04d}-{value % 12 + 1:02d}"
         case "day":
-            return _write_date(value)
+            return iso8601.format_date(value)
         case "hour":
-            return f"{_EPOCH + timedelta(hours=value):%Y-%m-%d-%H}"
+            return f"{iso8601.format_date(value // 24)}-{value % 24:02d}"
     if transform != "identity" and not transform.startswith("truncate"):
         return _write_plain(value)
     scale = _DECIMAL.fullmatch(kind)
@@ -106,22 +105,16 @@ def _write_plain(value: Any) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-def _write_date(days: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=days)).isoformat()
-
-
-def _write_nanos(nanos: int, suffix: str) -> str:
-    seconds, rest = divmod(nanos, 1_000_000_000)
-    fraction = f".{rest:09d}" if rest else ""
-    return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}{fraction}{suffix}"
+def _timestamp(unit: str, zone: str = "") -> Callable[[int], str]:
+    return lambda count: iso8601.format_timestamp(count, unit, utc=False) + zone
 
 
 _WRITERS: Mapping[str, Callable[[Any], str]] = {
-    "date": _write_date,
-    "time": lambda micros: (_EPOCH + timedelta(microseconds=micros)).time().isoformat(),
-    "timestamp": lambda micros: (_EPOCH + timedelta(microseconds=micros)).isoformat(),
-    "timestamptz": lambda micros: (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=micros)).isoformat(),
-    "timestamp_ns": lambda nanos: _write_nanos(nanos, ""),
-    "timestamptz_ns": lambda nanos: _write_nanos(nanos, "+00:00"),
+    "date": iso8601.format_date,
+    "time": lambda micros: iso8601.format_time(micros, "MICROS"),
+    "timestamp": _timestamp("MICROS"),
+    "timestamptz": _timestamp("MICROS", "+00:00"),
+    "timestamp_ns": _timestamp("NANOS"),
+    "timestamptz_ns": _timestamp("NANOS", "+00:00"),
     "uuid": lambda data: str(UUID(bytes=data)),
 }
