@@ -36,7 +36,7 @@ ORDER = (
 BUDGETS = {
     "words": 1_065,
     "bloom": 1_160,
-    "parquet": 4_144,
+    "parquet": 4_157,
     "encryption": 820,
     "storage": 5_212,
     "reports": 867,
@@ -47,16 +47,16 @@ BUDGETS = {
     "advice": 802,
     "editing": 926,
     "verbs": 3_410,
-    "running": 1_996,
+    "running": 2_006,
     "spark": 1_815,
     "cli": 5_751,
     "avro": 370,
-    "paimon": 4_860,
-    "tables": 4_436,
-    "report": 1_957,
-    "conformance": 1_790,
-    "engine_runs": 1_404,
-    "index": 1_402,
+    "paimon": 4_783,
+    "tables": 4_294,
+    "report": 1_944,
+    "conformance": 1_774,
+    "engine_runs": 1_401,
+    "index": 1_393,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}

@@ -130,3 +130,19 @@ def unknown_writer(footer: Footer | None) -> str | None:
         return None
     writer = f"the writer of the file ({created_by[:_SHOWN_CHARACTERS]})" if created_by else "the writer of the file is not stated and"
     return f"{writer} may store INT96 instants in other forms than those that were queried"
+
+
+def without_int96(footer: bytes) -> bytes:
+    """Return a footer in which INT96 columns are FIXED_LEN_BYTE_ARRAY(12). It has no metadata of keys, such as a schema of Arrow."""
+    from sbbf_tool.parquet.idl.ttypes import FileMetaData, Type
+    from sbbf_tool.parquet.structs import build_struct, parse_struct
+
+    metadata = parse_struct(FileMetaData, footer)
+    metadata.key_value_metadata = None
+    for element in metadata.schema:
+        if element.type == Type.INT96:
+            element.type, element.type_length = Type.FIXED_LEN_BYTE_ARRAY, INT96_BYTES
+    for meta in (chunk.meta_data for row_group in metadata.row_groups for chunk in row_group.columns):
+        if meta.type == Type.INT96:
+            meta.type, meta.statistics = Type.FIXED_LEN_BYTE_ARRAY, None
+    return build_struct(metadata)

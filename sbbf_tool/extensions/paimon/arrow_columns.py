@@ -32,13 +32,10 @@ from sbbf_tool.extensions.paimon.fast_hash import (
 from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
 from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
 from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, build_tail, parse_tail
-from sbbf_tool.parquet.idl.ttypes import FileMetaData, Type
-from sbbf_tool.parquet.int96 import INT96_BYTES, JULIAN_DAY_OF_EPOCH
-from sbbf_tool.parquet.structs import build_struct, parse_struct
+from sbbf_tool.parquet.int96 import INT96_BYTES, JULIAN_DAY_OF_EPOCH, without_int96
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow import parquet
 
 _BATCH_ROWS = 1 << 16
 _TYPES = {
@@ -76,30 +73,13 @@ def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
         file = parquet.ParquetFile(pa.BufferReader(data))
         types = resolve_types(file.schema_arrow, columns, orc=False)
         if any(file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))):
-            file = parquet.ParquetFile(pa.BufferReader(data), metadata=_without_int96(data))
+            # pyarrow reads them as 64 bits of nanoseconds, in which times 584 years apart are the same.
+            tail = parse_tail(data[-TAIL_BYTES:], len(data))
+            raw = without_int96(data[tail.start : tail.start + tail.length])
+            metadata = parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
+            file = parquet.ParquetFile(pa.BufferReader(data), metadata=metadata)
     batches = file.iter_batches(_BATCH_ROWS, columns=sorted({indexed.column for indexed in columns}))
     return ColumnHashes(types, iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
-
-
-def _without_int96(data: bytes) -> parquet.FileMetaData:
-    """Return the metadata of a file in which INT96 timestamps are their 12 bytes.
-
-    pyarrow would read them as 64 bits of nanoseconds, in which times 584 years apart are the same.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    tail = parse_tail(data[-TAIL_BYTES:], len(data))
-    metadata = parse_struct(FileMetaData, data[tail.start : tail.start + tail.length])
-    for element in metadata.schema:
-        if element.type == Type.INT96:
-            element.type, element.type_length = Type.FIXED_LEN_BYTE_ARRAY, INT96_BYTES
-    for meta in (chunk.meta_data for row_group in metadata.row_groups for chunk in row_group.columns):
-        if meta.type == Type.INT96:
-            meta.type, meta.statistics = Type.FIXED_LEN_BYTE_ARRAY, None
-    metadata.key_value_metadata = None  # they may have a schema of Arrow, in which these columns are timestamps
-    raw = build_struct(metadata)
-    return parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
 
 
 def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:

@@ -10,3 +10,6 @@ EXTENSION = Extension(
     topics={"tables": f"{__name__}.help_command:TEXT"},
     tables=f"{__name__}.locate",
 )
+
+DUCKLAKE = "ducklake:"
+"""Prefix of the names of DuckLake tables."""

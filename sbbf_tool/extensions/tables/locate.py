@@ -10,13 +10,12 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from sbbf_tool.extensions.tables import DUCKLAKE
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.tables.lake_table import LakeTable
 
-DUCKLAKE = "ducklake:"
-"""Prefix of the names of DuckLake tables."""
 _IN_CATALOG = re.compile(r"(?P<catalog>[\w.-]+):(?P<table>.+)", re.DOTALL)
 _FILES = re.compile(r"[/\\*?\[:]|\.(?:parquet|parq|index)\Z")
 """What a name of files has, and one of a table in a catalog has not, outside of quotes."""

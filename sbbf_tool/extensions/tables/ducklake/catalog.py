@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError
-from sbbf_tool.extensions.tables.locate import DUCKLAKE
+from sbbf_tool.extensions.tables import DUCKLAKE
 
 DUCKDB, SQLITE, POSTGRES = "duckdb", "sqlite", "postgres"
 
