@@ -24,6 +24,7 @@ SHAPES = {
     "few": lambda dice, n: [dice.randrange(12) for _ in range(n)],
     "with nulls": lambda dice, n: [dice.choice((None, dice.getrandbits(40))) for _ in range(n)],
     "nulls": lambda dice, n: [None] * n,
+    "one value": lambda dice, n: [None] * (n - 1) + [5],
     "nulls at the end": lambda dice, n: [*dice.sample(range(1 << 40), n // 2), *[None] * (n - n // 2)],
 }
 TYPES = {
@@ -40,7 +41,10 @@ TYPES = {
 }
 if int(pa.__version__.split(".")[0]) < 15:
     del TYPES["halffloat"]  # pyarrow 15 is the first that writes half floats
-WRITERS = ({"use_dictionary": False}, {}, {"compression": "zstd"}, {"data_page_version": "2.0", "use_dictionary": False})
+WRITERS = (
+    {"use_dictionary": False}, {}, {"compression": "zstd"}, {"data_page_version": "2.0", "use_dictionary": False},
+    {"write_page_index": True},
+)  # fmt: skip
 ENGINES = ((), ("duckdb",), ("spark",), ("duckdb", "spark"), ("cudf", "clickhouse"), ("trino",))
 
 
@@ -116,6 +120,17 @@ def test_check_accepts_what_advise_recommends_and_others_write(tmp_path: Path, s
     # What `check` proposes about sizes is accepted too, by all of them.
     assert objections(follow(folder, policy)) == []
     assert advise(folder, all_types=True, engine_names=engines).fix is None
+
+
+@each("seed", range(24), every=4)
+def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path: Path, seed: int):
+    folder = tmp_path / "lake"
+    write_lake(folder, random.Random(seed))
+    for path in folder.iterdir():
+        report = add_filters(path, [name for name in pq.read_schema(path).names if not name.endswith(("bool", "halffloat"))], in_place=True)
+        assert not report.saturated_filters
+    findings = [finding for finding in findings_of(folder, Policy()) if finding.severity != INFO]
+    assert [(finding.rule, finding.column, finding.evidence[:2]) for finding in findings] == []
 
 
 @each("fpp, ndv", [(1e-6, None), (0.2, None), (0.01, 200_000)], every=3)

@@ -1,8 +1,7 @@
-"""Saturated filters are left out, and `check` warns of nothing that `add_filters` writes by default; the sizes of `size_filter`."""
+"""Saturated filters are left out; the sizes of `size_filter`."""
 
 from __future__ import annotations
 
-import random
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, add_filters, check, repair, resize_filters, size_filter
+from sbbf_tool import RefusedError, add_filters, repair, resize_filters, size_filter
 from sbbf_tool.bloom import sizing
-from sbbf_tool.reports.findings import ERROR, WARNING
 from support.samples import places
 from support.tables import each
 
@@ -67,54 +65,6 @@ class TestOtherVerbs:
         report = repair(path, in_place=True)
         assert [(step.row_group, step.fix) for step in report.steps] == [(1, "drop")]
         assert places(path).keys() == {(0, "id")}
-
-
-# What is written by default is nothing to warn of
-
-SHAPES = {
-    "unique": lambda n, seed: random.Random(seed).sample(range(1 << 40), n),
-    "sorted": lambda n, seed: range(n),
-    "constant": lambda n, seed: [seed] * n,
-    "nulls": lambda n, seed: [None] * n,
-    "one value": lambda n, seed: [None] * (n - 1) + [5] if n else [],
-}
-TYPES = {
-    "int64": lambda value: value,
-    "string": lambda value: f"value {value}",
-    "float64": lambda value: value / 3,
-    "timestamp[us]": lambda value: value,
-    "list<int64>": lambda value: [value, value + 1],
-}
-WRITERS = {
-    "plain": {"use_dictionary": False},
-    "dictionary": {"compression": "zstd"},
-    "delta": {"use_dictionary": False, "column_encoding": "DELTA_BINARY_PACKED", "compression": "zstd"},
-    "page index": {"write_page_index": True, "data_page_version": "2.0"},
-}
-SIZES = [(0, 1), (3, 2), (6000, 2500)]
-"""Rows, and rows in a row group."""
-
-
-def column_of(kind: str, values: list[object]) -> pa.Array:
-    of_type = pa.list_(pa.int64()) if kind == "list<int64>" else pa.type_for_alias(kind)
-    items = [None if value is None else TYPES[kind](value) for value in values]
-    return pa.array(items, pa.int64()).cast(of_type) if kind.startswith("timestamp") else pa.array(items, of_type)
-
-
-@each("writer, rows", [*(("plain", rows) for rows in SIZES), *((writer, (500, 100)) for writer in WRITERS if writer != "plain")], every=3)
-def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path, writer, rows):
-    kinds = [kind for kind in TYPES if writer != "delta" or kind in ("int64", "timestamp[us]")]
-    columns = {
-        f"{shape}: {kind}": column_of(kind, list(values(rows[0], at)))
-        for at, (shape, values) in enumerate(SHAPES.items())
-        for kind in kinds
-    }
-    path = tmp_path / "shapes.parquet"
-    pq.write_table(pa.table(columns), path, row_group_size=rows[1], **WRITERS[writer])
-    report = add_filters(path, [f"`{name}`" for name in columns], in_place=True)
-    assert not report.saturated_filters
-    findings = [finding for finding in check(path).findings if finding.severity in (ERROR, WARNING)]
-    assert [(finding.rule, finding.column, finding.evidence[:2]) for finding in findings] == []
 
 
 MIB = 1 << 20
