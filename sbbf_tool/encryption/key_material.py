@@ -24,6 +24,8 @@ from sbbf_tool.encryption.modules import KEY_SIZES, Key, decrypt_gcm
 from sbbf_tool.errors import AuthenticationError, UnreadableError
 from sbbf_tool.frozen import Frozen
 
+MOST_BYTES = 64 << 20
+"""Maximum length of a file of key material: another user may have planted it. The key of a column takes some hundred bytes."""
 _TYPE = "PKMT1"
 
 
@@ -91,7 +93,7 @@ def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> Ke
 
 def parse_material_file(content: bytes) -> dict[str, bytes]:
     """Parse a `_KEY_MATERIAL_FOR_...` file into key materials by reference. Raises UnreadableError."""
-    fields = _object(content)
+    fields = _object(content) if len(content) <= MOST_BYTES else None
     if fields is None or not all(isinstance(value, str) for value in fields.values()):
         raise UnreadableError("not a file of key material")
     return {name: value.encode() for name, value in fields.items()}

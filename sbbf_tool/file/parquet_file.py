@@ -387,11 +387,11 @@ def _material_beside(path: str) -> Callable[[str], bytes | None]:
 
     @cache
     def read() -> dict[str, bytes]:
-        from sbbf_tool.encryption.key_material import parse_material_file
+        from sbbf_tool.encryption.key_material import MOST_BYTES, parse_material_file
 
         if not places.is_url(beside) and not os.path.lexists(beside):
             return {}
         with places.open_source(beside) as source, ErrorPlace(beside):
-            return parse_material_file(source.read(0, source.size))
+            return parse_material_file(source.read_up_to(0, MOST_BYTES + 1))
 
     return lambda reference: read().get(reference)

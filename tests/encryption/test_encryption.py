@@ -14,6 +14,7 @@ from sbbf_tool.encryption.key_material import parse_material, parse_material_fil
 from sbbf_tool.encryption.keys import Keys, describe_key
 from sbbf_tool.encryption.modules import FileAad, Key, Module
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError, UsageError
+from sbbf_tool.file.parquet_file import _material_beside
 from sbbf_tool.parquet.idl.ttypes import AesGcmCtrV1, AesGcmV1, EncryptionAlgorithm
 from support.tables import each
 
@@ -281,3 +282,10 @@ class TestKeyMaterial:
     def test_a_path_that_is_no_file(self, content):
         with pytest.raises(UnreadableError, match="not a file of key material"):
             parse_material_file(content)
+
+    def test_a_planted_file_of_any_size(self, tmp_path):
+        planted = tmp_path / "_KEY_MATERIAL_FOR_x.parquet.json"
+        planted.touch()
+        os.truncate(planted, 1 << 40)
+        with pytest.raises(UnreadableError, match="not a file of key material"):
+            _material_beside(str(tmp_path / "x.parquet"))("reference")

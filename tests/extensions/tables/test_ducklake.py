@@ -316,7 +316,12 @@ def test_metadata_that_contradicts_the_format(lake, statement, message):
     assert lake.events in str(caught.value)
 
 
-def test_views_are_not_run(lake):
+def test_views_and_macros_are_not_run(lake):
+    if not lake.name.startswith("ducklake:sqlite"):
+        lake.run("create macro max(x) as 99")
+        assert DuckLakeTable(lake.events).version == "snapshot 7"
+        lake.run("create schema other")
+        lake.run("create table other.ducklake_data_file (x int)")
     lake.run("drop table ducklake_data_file")
     lake.run("create view ducklake_data_file as select 1 as data_file_id")
     with pytest.raises(UnreadableError, match="no table ducklake_data_file"):

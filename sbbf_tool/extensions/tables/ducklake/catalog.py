@@ -137,13 +137,18 @@ class _SQLite(Connection):
 
 
 class _DuckDB(Connection):
+    tables = "select table_name from system.information_schema.tables where table_type = 'BASE TABLE' and table_schema = 'main'"
+
     @classmethod
     def open(cls, path: str, write: bool) -> Connection:
         import duckdb
 
         # Views of a database cannot read files or load extensions.
         config: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": "false", "threads": "1"}
-        return cls(duckdb.connect(path, read_only=not write, config=config).begin())
+        database = duckdb.connect(path, read_only=not write, config=config)
+        name = database.execute("pragma database_list").fetchall()[0][1].replace('"', '""').replace("'", "''")
+        database.execute(f"set search_path = 'system.main,\"{name}\".main'")  # macros of the database replace no functions
+        return cls(database.begin())
 
     def change(self, statement: str, *parameters: Parameter) -> int:
         row = self._database.execute(statement, parameters).fetchone()

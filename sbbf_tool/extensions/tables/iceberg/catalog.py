@@ -253,6 +253,6 @@ def _load_error(error: Exception) -> SbbfError:
 
 
 def _describe(error: BaseException) -> str:
-    # PyIceberg quotes answers that it does not understand, which may have tokens: the page of a debugger repeats the request.
-    text = re.split(r": (?:Received unexpected JSON|Could not decode json) payload", " ".join(str(error).split()), flags=re.IGNORECASE)[0]
-    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
+    # PyIceberg quotes answers that it does not understand: the page of a debugger has the tokens of the request.
+    text = re.split("(?i): (?:received unexpected|could not decode) json", " ".join(str(error).split()))[0]
+    return ": ".join(filter(None, (type(error).__name__, text)))[:300]

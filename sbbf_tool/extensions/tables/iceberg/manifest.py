@@ -229,7 +229,6 @@ def _for_writing(header: AvroHeader, metadata: Mapping[str, bytes]) -> AvroHeade
 
 
 def _fields(tree: Any) -> list[dict[str, Any]]:
-    # Another type than that which is read could have fields too.
     fields = tree.get("fields") if isinstance(tree, dict) and tree.get("type") == "record" else None
     if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
         raise UnreadableError("the values of the Avro file are not records of Iceberg")
@@ -261,8 +260,7 @@ def _partition_ids(header: AvroHeader) -> tuple[int | None, ...]:
     tree = json.loads(header.schema_text)
     for field in _fields(_data_file(tree)):
         if field.get("name") == "partition":
-            ids = [each.get("field-id") for each in _fields(field.get("type"))]
-            return tuple(number if type(number) is int else None for number in ids)
+            return tuple(number if type(number := each.get("field-id")) is int else None for each in _fields(field.get("type")))
     return ()
 
 

@@ -79,10 +79,8 @@ class Publication:
             except CommitStateUnknownError as error:
                 self._doubt = str(error)
                 log.info("the outcome of a commit to %s is unknown: %s", self._source.name, error)
-            except UncertainWriteError:
-                raise
             except SbbfError as error:
-                if self._doubtful or self._doubt:
+                if (self._doubtful or self._doubt) and not isinstance(error, UncertainWriteError):
                     raise self._uncertain(error.message) from error
                 raise
         if self._doubtful or self._doubt:
