@@ -253,9 +253,7 @@ class Files:
         from sbbf_tool.running.work import Work
 
         is_strict = self.strict or self.file is not None
-        if edit is not None:
-            return Work(verb, edit=edit, strict=is_strict)
-        return Work(verb, keys=self.keys, max_page_bytes=self.max_page_bytes, strict=is_strict)
+        return Work(verb, keys=self.keys, max_page_bytes=self.max_page_bytes, strict=is_strict, edit=edit)
 
     @property
     def selection(self) -> Selection:
