@@ -49,7 +49,7 @@ BUDGETS = {
     "verbs": 3_410,
     "running": 2_006,
     "spark": 1_815,
-    "cli": 5_751,
+    "cli": 5_749,
     "avro": 370,
     "paimon": 4_783,
     "tables": 4_294,
