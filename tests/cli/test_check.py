@@ -64,13 +64,6 @@ class TestConfig:
         assert ran == expected - {"deviating-filter"}  # no filters are declared
 
 
-@each("arguments", [["check", "--config", "/dev/zero"], ["probe", "id", "--values-file", "/dev/zero"]])
-def test_a_side_file_without_end_is_an_error(fixtures, arguments, capfd):
-    command, *rest = arguments
-    assert run([command, str(fixtures / "pyarrow-filters.parquet"), *rest]) == 2
-    assert "bytes" in capfd.readouterr().err
-
-
 @each(
     "files, fix",
     [(1, "fix: sbbf repair lake/0.parquet"), (8, "fix: sbbf repair lake/0.parquet"), (9, "fix of 9 files in LIST: sbbf repair")],

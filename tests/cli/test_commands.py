@@ -87,14 +87,6 @@ class TestTheDoor:
         assert path.read_bytes()[: len(before)] == before
 
 
-def test_exit_3_where_a_file_cannot_be_read(fixtures, tmp_path, capfd):
-    (tmp_path / "bad.parquet").write_text("no Parquet file, but long enough")
-    assert run(["verify", str(tmp_path / "bad.parquet"), str(fixtures / "spark-boolean.parquet"), str(tmp_path / "nothere")]) == 3
-    out, err = capfd.readouterr()
-    assert "0 of 4 filters verified" in out
-    assert len(err.splitlines()) == 2
-
-
 def test_exit_3_where_pages_cannot_be_decoded(fixtures, tmp_path, capfd):
     path = Path(shutil.copy(fixtures / "spark-int96.parquet", tmp_path))
     data = bytearray(path.read_bytes())
@@ -104,24 +96,6 @@ def test_exit_3_where_pages_cannot_be_decoded(fixtures, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert "the pages cannot be decoded" in out
     assert err.startswith(f"sbbf: {path}: column id, row group 0: the pages cannot be decoded")
-
-
-@pytest.fixture
-def explained(tmp_path):
-    path = tmp_path / "numbers.parquet"
-    pq.write_table(pa.table({"n": list(range(-100, 100, 2))}), path, row_group_size=50)
-    assert run(["add-filter", str(path), "-c", "n", "--in-place"]) == 0
-    return str(path)
-
-
-@each("value, code", [("-4", 0), ("-3", 1), ("500", 1), ("x", 2)])
-def test_exit_codes(explained, value, code):
-    assert run(["explain", explained, "n", value]) == code
-
-
-def test_two_values(fixtures, explained):
-    assert run(["explain", str(fixtures / "events.parquet"), "user_id", "42", "43"]) == 1
-    assert run(["explain", explained, "n", "-3", "-4"]) == 0
 
 
 @pytest.fixture

@@ -97,19 +97,6 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
     assert done["schema"] == f"sbbf.{command[0]}"
 
 
-def test_false_negatives_are_findings(lake, capsys):
-    call(capsys, "add-filter", lake, "-c", "id", "--in-place")
-    path = lake / "part-00001.parquet"
-    data = bytearray(path.read_bytes())
-    place = pq.read_metadata(path).row_group(0).column(0)
-    data[place.bloom_filter_offset + 16 : place.bloom_filter_offset + place.bloom_filter_length] = bytes(place.bloom_filter_length - 16)
-    path.write_bytes(data)
-    for command in (["verify"], ["check", "--all"]):
-        code, out, _ = call(capsys, *command[:1], lake, *command[1:])
-        assert code == 1
-        assert f"{path}: error: empty-filter" in out
-
-
 def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = ["lake/day=1/a.parquet", "lake/day=2/a.parquet", "b.parquet"]
