@@ -49,12 +49,12 @@ SECTIONS = {
 """The commands in the order of `--help`, by section; those of no section are of extensions, and follow."""
 EVERYDAY = ("inspect", "probe", "explain", "advise", "add-filter", "verify", "check")
 
-INTERRUPTED, TERMINATED = 130, 143
+INTERRUPTED = 130
 INTERNAL_ERROR = 70
 
 
 class _Terminated(SystemExit):
-    """The process received SIGTERM: as after Ctrl-C, open work is undone and cleaned up before the process ends.
+    """The process received SIGTERM or SIGHUP: as after Ctrl-C, open work is undone and cleaned up before the process ends.
 
     This is a SystemExit with an exit code, so that the process ends with that code even if the signal arrives after every handler.
     """
@@ -122,19 +122,19 @@ def main(args: Sequence[str] | None = None) -> int:
         # A file name may hold bytes that are not text, and a terminal may lack characters that occur in a file's values.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, _terminate)
     try:
-        if signal.getsignal(signal.SIGINT) not in (signal.SIG_IGN, None):
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGINT):
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup ignores SIGHUP
+                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _terminate)
         return run(sys.argv[1:] if args is None else list(args))
     except KeyboardInterrupt:
         return INTERRUPTED
-    except _Terminated:
-        return TERMINATED
+    except _Terminated as error:
+        return int(error.code or 0)
 
 
 def _terminate(signal_number: int, frame: object) -> None:
-    raise _Terminated(TERMINATED)
+    raise _Terminated(128 + signal_number)
 
 
 def run(args: list[str]) -> int:
@@ -163,8 +163,8 @@ def _run(args: list[str]) -> int:
         return _fail(stop, f"internal error: click ended with {stop.exit_code}; please report it", INTERNAL_ERROR)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except _Terminated:
-        return TERMINATED
+    except _Terminated as error:
+        return int(error.code or 0)
     except (click.ClickException, SbbfError) as error:
         from sbbf_tool.cli.mistakes import describe_mistake
 

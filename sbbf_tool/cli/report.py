@@ -284,7 +284,7 @@ def interrupts_later() -> Iterator[None]:
         yield
         return
     received: list[tuple[int, Any]] = []
-    handlers = {number: handler for number in (signal.SIGINT, signal.SIGTERM) if callable(handler := signal.getsignal(number))}
+    handlers = {number: handler for number in signal.valid_signals() if callable(handler := signal.getsignal(number))}
     for number in handlers:
         signal.signal(number, lambda *number_and_frame: received.append(number_and_frame))
     try:

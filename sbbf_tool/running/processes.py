@@ -24,7 +24,7 @@ from sbbf_tool.storage.threads import result_of
 Unit = TypeVar("Unit")
 Row = TypeVar("Row")
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+_ENDING = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
 
 
 class InterruptError(SystemExit):
@@ -161,8 +161,8 @@ def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row
 def _begin(alive: tuple[int, int] | None, context: bytes) -> None:
     # Pickled, so that a forked process has no caches and locks of its owner.
     WorkerContext.in_this_process = WorkerContext(pickle.loads(context))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _refuse)
+    for number in _ENDING:
+        signal.signal(number, _refuse if number == signal.SIGTERM else signal.SIG_IGN)
     if alive is not None:
         reading, writing = alive
         os.close(writing)

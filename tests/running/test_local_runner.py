@@ -282,7 +282,7 @@ def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes,
 
 
 @needs_proc
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
     """Also in the middle of files: their workers remove what they have begun."""
     lake = small_files(tmp_path / "lake", 60)
@@ -293,6 +293,7 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
         "import os, signal, sys, time\n"
         # Also where this test runs in a shell's background, whose processes ignore SIGINT.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         "from sbbf_tool.storage import local\n"
         "def linger(fresh):\n"
         "    print('begun', flush=True)\n"
@@ -309,8 +310,8 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
         assert process.stdout.readline() == "begun\n"
         workers = _children(process.pid)
         assert workers
-        # Ctrl-C goes to all processes of a terminal.
-        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        # Ctrl-C goes to all processes of a terminal, and so does its end.
+        process.send_signal(number) if number == signal.SIGTERM else os.killpg(process.pid, number)
         process.wait(40)
         assert process.stderr is not None
         assert process.returncode == exit_code
