@@ -50,13 +50,13 @@ BUDGETS = {
     "running": 2_006,
     "spark": 1_815,
     "cli": 5_749,
-    "avro": 370,
-    "paimon": 4_783,
-    "tables": 4_294,
-    "report": 1_944,
-    "conformance": 1_774,
+    "avro": 374,
+    "paimon": 4_749,
+    "tables": 4_290,
+    "report": 1_943,
+    "conformance": 1_769,
     "engine_runs": 1_401,
-    "index": 1_393,
+    "index": 1_392,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}

@@ -17,11 +17,11 @@ _MOST_LINES = 4
 _MOST_FILES = 2
 
 
-def show_findings(page: Page, findings: Iterable[Finding]) -> None:
-    """Print the findings of one file, grouped by rule; `grep` on the first line of a group finds file, severity and rule."""
+def show_findings(page: Page, findings: Iterable[Finding], table: str = "") -> None:
+    """Print the findings of one file, or of `table`, by rule; `grep` on the first line of a group finds file, severity and rule."""
     for rule, of_rule in group((finding.rule, finding) for finding in findings).items():
-        page.say(f"{of_rule[0].file}: {of_rule[0].severity}: {rule}", of_rule[0].severity)
-        for line in (of_rule[0].message, *_evidence(of_rule)):
+        page.say(f"{table or of_rule[0].file}: {of_rule[0].severity}: {rule}", of_rule[0].severity)
+        for line in (of_rule[0].message, *(list_places(of_rule) if table else _evidence(of_rule))):
             page.say(f"    {line}")
         for command in commands_of(of_rule):
             page.command(command, "    fix: ")

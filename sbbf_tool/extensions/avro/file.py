@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from typing import Any
@@ -52,6 +53,11 @@ class AvroHeader:
     sync: bytes
     blocks_at: int
     metadata: Mapping[str, bytes] = field(default_factory=dict)
+
+    def renew(self, **changes: Any) -> AvroHeader:
+        """Return the header of a new file: with a sync marker of its own, a codec that can be written, and these changes."""
+        codec = self.codec if self.codec in WRITABLE_CODECS else "deflate"
+        return replace(self, codec=codec, sync=os.urandom(_SYNC), **changes)
 
 
 def parse_header(data: bytes) -> AvroHeader:

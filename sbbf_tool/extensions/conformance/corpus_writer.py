@@ -17,6 +17,7 @@ from sbbf_tool.extensions.conformance.corpus import FILE_NAME, CorpusManifest, E
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
 from sbbf_tool.extensions.conformance.reports import MadeCorpus
+from sbbf_tool.frozen import replace
 from sbbf_tool.storage.system_calls import reason_of
 
 _BLOCK = 1 << 20
@@ -121,23 +122,19 @@ def _describe(file: CorpusFile, contents: Mapping[str, bytes]) -> FileRecord:
 
 def _make_inputs() -> Iterator[tuple[WriterInput, bytes]]:
     for kind in KINDS:
-        maker = FileMaker(kind, filters={})
-        column = kind.column
-        values = tuple(kind.text(plain) for stored in maker.stored() for plain in stored)
-        absent = tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES))
-        yield WriterInput(f"inputs/{kind.name}.parquet", column.name, column.path, column.type_name, values, absent), maker.build()
+        yield _make_input(kind.name, FileMaker(kind, filters={}))
     for name, layout in (("float", "<f"), ("double", "<d")):
-        kind = BY_NAME[name]
-        more = kind.stored(0)[:4]
-        data = FileMaker(kind, values=[[*more, struct.pack(layout, 0.0)]], filters={}).build()
-        values = (*(kind.text(plain) for plain in more), "0.0")
-        absent = tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES))
-        column, equal = kind.column, (struct.pack(layout, -0.0).hex(),)
-        yield WriterInput(f"inputs/{name}-zero.parquet", column.name, column.path, column.type_name, values, absent, equal), data
-    column = BOOLEAN.column
-    data = FileMaker(BOOLEAN, values=[[b"\1", b"\0", b"\1"]], filters={}).build()
-    values = ("true", "false", "true")
-    yield WriterInput("inputs/boolean.parquet", column.name, column.path, column.type_name, values, ()), data
+        maker = FileMaker(BY_NAME[name], values=[[*BY_NAME[name].stored(0)[:4], struct.pack(layout, 0.0)]], filters={})
+        yield _make_input(f"{name}-zero", maker, equal=(struct.pack(layout, -0.0).hex(),))
+    row, data = _make_input("boolean", FileMaker(BOOLEAN, values=[[b"\1", b"\0", b"\1"]], filters={}))
+    yield replace(row, values=("true", "false", "true"), absent=()), data
+
+
+def _make_input(name: str, maker: FileMaker, equal: tuple[str, ...] = ()) -> tuple[WriterInput, bytes]:
+    kind, column = maker.kind, maker.kind.column
+    values = tuple(kind.text(plain) for stored in maker.stored() for plain in stored)
+    absent = tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES))
+    return WriterInput(f"inputs/{name}.parquet", column.name, column.path, column.type_name, values, absent, equal), maker.build()
 
 
 def _write_file(path: Path, data: bytes) -> None:

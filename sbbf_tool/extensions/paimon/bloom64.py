@@ -28,7 +28,6 @@ hash functions than this limit, the answer is "maybe" unless one of the checked 
 _MAX_BYTES = (1 << 31) // 8 - 1
 """Above this size, the number of bits does not fit Java's int."""
 _CHUNK = 1 << 16
-_MAX_FLAGS = 1 << 27
 
 
 class BloomFilter64:
@@ -72,19 +71,11 @@ class BloomFilter64:
         """Set the bits of each hash (uint64, any order, repeats allowed)."""
         if self.k > MAX_PROBES:
             raise UsageError(f"cannot insert with {self.k} hash functions; the limit is {MAX_PROBES}")
-        # If memory allows it and enough bits are set, assigning bytes is many times faster than setting bits with "or".
-        uses_flags = self.num_bits <= _MAX_FLAGS and len(hashes) * self.k > self.num_bits // 64
-        flags = np.zeros(self.num_bits if uses_flags else 0, np.bool_)
         for start in range(0, len(hashes), _CHUNK):
             h1, h2 = _split_hashes(hashes[start : start + _CHUNK])
             for i in range(1, self.k + 1):
                 at = self._positions(h1, h2, i)
-                if uses_flags:
-                    flags[at] = True
-                else:
-                    np.bitwise_or.at(self.bits, at >> 3, np.left_shift(1, at & 7).astype(np.uint8))
-        if uses_flags:
-            self.bits |= np.packbits(flags, bitorder="little")
+                np.bitwise_or.at(self.bits, at >> 3, np.left_shift(1, at & 7).astype(np.uint8))
 
     def contains(self, hashes: Hashes, probes: int | None = None) -> NDArray[np.bool_]:
         """Return for each hash whether the filter may hold it. Checks `probes` bits (default `k`), at most `MAX_PROBES`."""

@@ -13,13 +13,12 @@ then. The manifests with the former entries are therefore rewritten without them
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.avro.file import MAGIC, WRITABLE_CODECS, AvroHeader, build_file, parse_header
+from sbbf_tool.extensions.avro.file import MAGIC, AvroHeader, build_file, parse_header
 from sbbf_tool.extensions.avro.schema import fields_of, kind_of, without_null
 from sbbf_tool.extensions.paimon.files import parse_file
 from sbbf_tool.extensions.paimon.manifest import (
@@ -143,7 +142,7 @@ def _forget_entries(
         if len(remaining) == len(entries):
             yield list_record
         elif remaining:
-            header = _with_new_sync(parse_file(table.files, path, _parse_writable_header))
+            header = parse_file(table.files, path, _parse_writable_header).renew()
             _check_fields(header, table.path)
             yield add_manifest(header, remaining)
 
@@ -219,7 +218,7 @@ def _rewrite_manifests(table: PaimonTable, changes: Sequence[IndexChange]) -> It
         _check_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
             part = group[start : start + _ENTRIES_PER_MANIFEST]
-            yield _with_new_sync(header), [(kind, _build_entry(kind, change)) for change in part for kind in (DELETE, ADD)]
+            yield header.renew(), [(kind, _build_entry(kind, change)) for change in part for kind in (DELETE, ADD)]
 
 
 def _take_changes(data: bytes, changes: dict[Identity, IndexChange]) -> tuple[list[IndexChange], AvroHeader | None]:
@@ -249,8 +248,7 @@ def _parse_writable_header(data: bytes) -> AvroHeader:
             "the manifest is not in Avro, the only format of manifests that can be written",
             hint="let Paimon do it: CALL sys.rewrite_file_index",
         )
-    header = parse_header(data)
-    return header if header.codec in WRITABLE_CODECS else replace(header, codec="deflate")
+    return parse_header(data)
 
 
 def _check_fields(header: AvroHeader, path: str) -> None:
@@ -272,8 +270,4 @@ def _read_manifest_lists(table: PaimonTable, snapshot: PaimonSnapshot) -> tuple[
     if unknown := set().union(*(fields_of(each.schema) for each in headers)) - KNOWN_LIST_FIELDS:
         raise RefusedError(f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=table.path)
     names = fields_of(header.schema)
-    return _with_new_sync(header), [{field: record.get(field) for field in names} for _, records in lists for _, record in records]
-
-
-def _with_new_sync(header: AvroHeader) -> AvroHeader:
-    return replace(header, sync=os.urandom(16))
+    return header.renew(), [{field: record.get(field) for field in names} for _, records in lists for _, record in records]

@@ -326,31 +326,18 @@ class FileIndex:
 def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
     """Find the index of a data file; a defect of the index is returned as `problem`, not raised."""
     file = live.file
-    if file.embedded_index is not None:
-        return _parse_index(EMBEDDED, None, file.embedded_index)
-    if not file.index_files:
+    if file.embedded_index is None and not file.index_files:
         return FileIndex(NONE, None, None)
-    if len(file.index_files) > 1:
-        return FileIndex(
-            FILE,
-            None,
-            None,
-            f"the data file has {len(file.index_files)} index files, but Paimon supports one: {', '.join(file.index_files)}",
-            is_damaged=True,
-        )
-    path = join(live.directory, file.index_files[0])
-    if live.outside is not None:
-        return FileIndex(FILE, path, None, live.outside)
+    if file.embedded_index is None and len(file.index_files) > 1:
+        names = ", ".join(file.index_files)
+        problem = f"the data file has {len(file.index_files)} index files, but Paimon supports one: {names}"
+        return FileIndex(FILE, None, None, problem, is_damaged=True)
+    place, path = (FILE, join(live.directory, file.index_files[0])) if file.embedded_index is None else (EMBEDDED, None)
+    if path is not None and live.outside is not None:
+        return FileIndex(place, path, None, live.outside)
     try:
-        return _parse_index(FILE, path, read_metadata(files, path, LARGEST_METADATA))
+        data = file.embedded_index if path is None else read_metadata(files, path, LARGEST_METADATA)
+        return FileIndex(place, path, parse_container(data or b""))
     except UnreadableError as error:
         # An error of the storage is the cause of one that it raised; a missing file has no cause.
-        return FileIndex(FILE, path, None, error.message, is_damaged=error.__cause__ is None)
-
-
-def _parse_index(place: str, path: str | None, data: bytes) -> FileIndex:
-    try:
-        return FileIndex(place, path, parse_container(data))
-    except UnreadableError as error:
-        problem = error.with_place
-        return FileIndex(place, path, None, problem, is_damaged=True)
+        return FileIndex(place, path, None, error.with_place, is_damaged=error.__cause__ is None)

@@ -10,7 +10,7 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
-from sbbf_tool.cli.findings import commands_of, list_places, sum_up
+from sbbf_tool.cli.findings import show_findings, sum_up
 from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
@@ -54,11 +54,5 @@ def command(table: str, baseline: str | None, outputs: Outputs, **options: Any) 
 
 
 def _show_report(page: Page, report: CheckReport) -> None:
-    for rule, findings in render.group((finding.rule, finding) for finding in report.findings).items():
-        page.say(f"{report.file}: {findings[0].severity}: {rule}", findings[0].severity)
-        page.say(f"    {findings[0].message}")
-        for line in list_places(findings):
-            page.say(f"    {line}")
-        for words in commands_of(findings):
-            page.command(words, "    fix: ")
+    show_findings(page, report.findings, report.file)
     page.say(f"{report.file}: {sum_up(report)}")

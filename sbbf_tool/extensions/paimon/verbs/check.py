@@ -26,6 +26,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
 from sbbf_tool.rules.check_policy import Policy
 from sbbf_tool.rules.facts import Reads
+from sbbf_tool.verbs.check import FAILED, NOT_RUN, NOTED, PASSED
 
 
 class _IndexPolicy(Policy):
@@ -151,16 +152,16 @@ class _Check:
             return False  # an option for a column that the table does not have
 
     def _outcome(self, rule: IndexRule) -> RuleOutcome:
-        def outcome(result: str, reason: str | None = None) -> RuleOutcome:
-            return RuleOutcome(rule.name, rule.severity, result, reason)
-
+        reads_data = rule.reads is Reads.DATA
         if (reason := self.selection.why_not(rule)) is not None:
-            return outcome("not run", reason)
-        if any(finding.rule == rule.name for finding in self.findings):
-            return outcome("failed" if self.selection.fails(rule.severity) else "noted")
-        if not self.indexed_columns and rule.reads is Reads.DATA:
-            return outcome("not run", "no data file has a Bloom filter")
-        return outcome("passed", "some data files could not be read" if self.unreadable and rule.reads is Reads.DATA else None)
+            outcome = NOT_RUN
+        elif any(finding.rule == rule.name for finding in self.findings):
+            outcome = FAILED if self.selection.fails(rule.severity) else NOTED
+        elif reads_data and not self.indexed_columns:
+            outcome, reason = NOT_RUN, "no data file has a Bloom filter"
+        else:
+            outcome, reason = PASSED, "some data files could not be read" if self.unreadable and reads_data else None
+        return RuleOutcome(rule.name, rule.severity, outcome, reason)
 
 
 def _describe(column: VerifiedColumn) -> str:

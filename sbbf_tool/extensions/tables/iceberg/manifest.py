@@ -8,13 +8,12 @@ known fields are renamed to the names of the specification.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sbbf_tool.errors import ErrorPlace, UnreadableError
-from sbbf_tool.extensions.avro.file import WRITABLE_CODECS, AvroHeader, build_file, iter_values, parse_header
+from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import fields_of, parse_schema
 from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
 from sbbf_tool.records import optional, required
@@ -153,7 +152,7 @@ def build_manifest(header: AvroHeader, records: Iterable[Mapping[str, Any]], for
     # The bounds and counts of columns are most of a manifest: with the names of their types, fastavro does not search the unions.
     optional_fields = [name for name, kind in fields_of(fields_of(header.schema)["data_file"]).items() if isinstance(kind, list)]
     values = ({**record, "data_file": _name_arrays(record["data_file"], optional_fields)} for record in records)
-    return build_file(_for_writing(header, metadata), values, validate_first=False)
+    return build_file(header.renew(metadata=metadata), values, validate_first=False)
 
 
 def _name_arrays(file: Mapping[str, Any], optional_fields: Sequence[str]) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def build_manifest_list(
     defaults = {_LIST_NAMES[number]: value for number, _, value in required_fields}
     complete = [{**record, **{name: value for name, value in defaults.items() if record.get(name) is None}} for record in records]
     texts = {key: value.encode() for key, value in {**metadata, "format-version": str(format_version)}.items()}
-    return build_file(_for_writing(_with_schema(header, tree), {**header.metadata, **texts}), complete)
+    return build_file(_with_schema(header, tree).renew(metadata={**header.metadata, **texts}), complete)
 
 
 def _parse_header(data: bytes, names: Mapping[int, str], file_names: Mapping[int, str]) -> AvroHeader:
@@ -221,11 +220,6 @@ def _parse_header(data: bytes, names: Mapping[int, str], file_names: Mapping[int
 def _with_schema(header: AvroHeader, tree: Any) -> AvroHeader:
     text = json.dumps(tree)
     return replace(header, schema_text=text, schema=parse_schema(text))
-
-
-def _for_writing(header: AvroHeader, metadata: Mapping[str, bytes]) -> AvroHeader:
-    codec = header.codec if header.codec in WRITABLE_CODECS else "deflate"
-    return replace(header, codec=codec, sync=os.urandom(16), metadata=metadata)
 
 
 def _fields(tree: Any) -> list[dict[str, Any]]:
