@@ -52,7 +52,7 @@ BUDGETS = {
     "cli": 5_749,
     "avro": 374,
     "paimon": 4_749,
-    "tables": 4_290,
+    "tables": 4_286,
     "report": 1_943,
     "conformance": 1_769,
     "engine_runs": 1_401,

@@ -31,12 +31,6 @@ _LARGEST_HINT = 1000  # bytes
 _BY_CATALOG = "name the table by its catalog: CATALOG:NAMESPACE.TABLE, with the catalog in PyIceberg's configuration"
 
 
-def is_table(folder: str) -> bool:
-    """Return whether a folder or prefix has the metadata of an Iceberg table."""
-    names = places.open_folders(folder).list(join(folder, "metadata"))
-    return any(_HADOOP_NAME.fullmatch(name) or _CATALOG_NAME.fullmatch(name) for name in names)
-
-
 class FolderSource(MetadataSource):
     """The metadata in the folder of a table."""
 
