@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -338,12 +338,14 @@ def ensure_renames(target: str, known: str | None = None) -> str | None:
         other = local.temporary_path(real)
         try:
             os.rename(temporary, other)
-            os.rename(other, temporary)
         except OSError as error:
             if error.errno in _NO_RENAME:
                 message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
                 raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
             raise local.creation_error(error, target) from error
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(other)
     return folder
 
 

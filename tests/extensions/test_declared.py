@@ -204,6 +204,7 @@ ABOUT_EXTENSIONS = (
     "running/test_run.py::test_a_block_that_fails_commits_nothing",
     "running/test_run.py::test_a_table_commits_when_the_block_ends",
     "running/test_state.py::test_a_table_keeps_a_state_of_its_live_files",
+    "verbs/test_page_limit.py",
     "writers/test_writer_settings.py::test_a_name_cannot_end_a_comment",
     "writers/test_writer_settings.py::test_columns_that_a_writer_cannot_be_given_are_notes",
     "writers/test_writer_settings.py::test_quotes_in_sql_are_doubled",
