@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -17,8 +18,8 @@ from sbbf_tool.rules.filter_spec import FilterSpec, declare_for_table
 from sbbf_tool.running.discover import folders_of
 from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.table import Table
-from sbbf_tool.storage.globs import has_wildcard, literal_base
-from sbbf_tool.storage.listing import has_files
+from sbbf_tool.storage.globs import literal_base
+from sbbf_tool.storage.listing import WILDCARD, has_files
 from sbbf_tool.storage.places import is_url
 
 
@@ -97,7 +98,7 @@ def select_declared_files(
         # As for other commands, a table is the only PATH.
         table = find_table(name) if is_complete or (len(requested_names) == 1 and not as_files) else None
         if table is None:
-            if not is_complete and not is_url(name) and not has_wildcard(name) and not os.path.lexists(name):
+            if not is_complete and not is_url(name) and not re.search(WILDCARD, name) and not os.path.lexists(name):
                 raise MissingError("no such file", file=name)
             if not is_complete or not os.path.isdir(name) or has_files(name):
                 paths.append(name)
@@ -145,7 +146,7 @@ def _declared_names(declarations: Iterable[FilterSpec]) -> list[str]:
 
 def _name_of(declaration: FilterSpec, path: str) -> str:
     """Return the name by which everything that a declared path matches is found, relative to the working folder if it is below."""
-    if is_table_name(path) or (is_url(path) and not has_wildcard(path)):
+    if is_table_name(path) or (is_url(path) and not re.search(WILDCARD, path)):
         return path
     base = literal_base(path, declaration.folder)
     relative = base if is_url(base) else os.path.relpath(base)

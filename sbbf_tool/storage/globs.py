@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from sbbf_tool.storage.listing import translate
+from sbbf_tool.storage.listing import WILDCARD, translate
 from sbbf_tool.storage.places import is_url
-
-_MAGIC = "*?["
 
 
 def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
@@ -26,15 +24,11 @@ def matches_any(globs: Iterable[str], folder: str, path: str) -> bool:
 
 def literal_base(glob: str, folder: str) -> str:
     """Return the path or URL up to the first part with a wildcard: everything that the glob matches is there, or below it."""
-    match = re.search(f"[{_MAGIC}]", glob) if has_wildcard(glob) else None
+    match = re.search(WILDCARD, glob)
     base = glob if match is None else glob[: match.start()].rpartition("/")[0]
     if is_url(glob):
         return base
     return os.path.normpath(os.path.join(folder, base)) if base or not glob.startswith("/") else "/"
-
-
-def has_wildcard(glob: str) -> bool:
-    return any(mark in glob for mark in _MAGIC)
 
 
 @cache

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _MAGICS, _MAGIC_BYTES = (b"PAR1", b"PARE"), 4
+WILDCARD = r"[*?\[]"
 _HUDI_LOG = r"(?s)\..+_.*\.log\.\d+(_\d+-\d+-\d+)?"
 _IN_COPY = "._COPYING_"
 _USUAL_SUFFIXES = frozenset(("", ".parquet", ".parq", ".pq", ".snappy", ".zstd", ".gz"))

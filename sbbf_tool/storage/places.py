@@ -139,7 +139,7 @@ def find_table_format(name: str) -> str | None:
     if not is_url(name):
         path = local_path(name)
         return tables.format_of(path) if os.path.isdir(path) else None
-    if name.endswith(".parquet") or any(sign in name for sign in "*?[") or not is_listed_here(name):
+    if name.endswith(".parquet") or re.search(listing.WILDCARD, name) or not is_listed_here(name):
         return None
     from sbbf_tool.storage.objects import listing as object_listing
 

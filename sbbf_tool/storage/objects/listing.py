@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
-from sbbf_tool.storage.listing import Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, translate
+from sbbf_tool.storage.listing import WILDCARD, Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, translate
 from sbbf_tool.storage.objects.conditional import write_parts
 from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version, list_keys
@@ -19,7 +19,6 @@ from sbbf_tool.storage.tables import recognise
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-_MAGIC = re.compile(r"[*?\[]")
 _MAX_ANCESTORS = 32
 _MAGIC_BYTES, _LEAST_BYTES = 4, 12
 _THREADS, _JUDGED_AT_ONCE = 16, 512
@@ -45,7 +44,7 @@ def entries(url: str) -> Iterator[Entry]:
 def entries_in(store: ObjectStore, location: Location) -> Iterator[Entry]:
     """Yield the files of a location in its store; see `entries`."""
     with ErrorPlace(location.name):
-        if _MAGIC.search(location.key):
+        if re.search(WILDCARD, location.key):
             yield from _require_any(_match_glob(store, location), location, "no file matches")
         elif not location.key or location.key.endswith("/"):
             yield from _require_any(_list_below(store, location, location.key), location, "no Parquet file below this prefix")
@@ -69,7 +68,7 @@ def find_single_object(url: str) -> str | None:
         return url
     store = store_of(location)
     with ErrorPlace(location.name):
-        if _MAGIC.search(location.key):
+        if re.search(WILDCARD, location.key):
             is_one = next(list_keys(store, location.key, 1), None) == location.key
         else:
             is_one = bool(location.key) and not location.key.endswith("/") and not _is_prefix(store, location.key)
@@ -130,7 +129,7 @@ def _entry(location: Location, key: str, version: Version) -> Entry:
 
 
 def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
-    literal = location.key[: _MAGIC.search(location.key).start()]  # type: ignore[union-attr]
+    literal = location.key[: re.search(WILDCARD, location.key).start()]  # type: ignore[union-attr]
     matches = _build_matcher(location.key)
     if next(list_keys(store, location.key, 1), None) == location.key:
         # An existing key takes precedence over a glob.
