@@ -344,7 +344,7 @@ def ensure_renames(target: str, known: str | None = None) -> str | None:
                 raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
             raise local.creation_error(error, target) from error
         finally:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 os.unlink(other)
     return folder
 
