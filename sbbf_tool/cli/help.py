@@ -23,10 +23,10 @@ The exit codes of all commands; with several files, the highest of all files.
   4    refused: possible, but unsafe as requested
   5    a write failed: disk full, input/output error
   70   a defect of sbbf
-  130  interrupted (141: the output was closed, 143: terminated)
+  130  interrupted (129: terminal closed, 141: output closed, 143: terminated)
 
 With several files, probe and explain end with 0 if any file may hold a value,
-and with 2 or 3 only if no file has the column or one cannot be read.
+and with 2, 3 or 4 only if no file has the column or one cannot be read.
 
 An error is one line on standard error: file, place, what is wrong, what to
 do. --verbose adds the traceback.

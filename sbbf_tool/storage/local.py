@@ -123,7 +123,7 @@ def replace(
             else:
                 _take_place(old, temporary, fd, real)
         except OSError as error:
-            raise WriteError(reason_of(error), file=target, hint="the old file is untouched") from error
+            raise WriteError(reason_of(error), file=target, hint=None if old is None else "the old file is untouched") from error
         if old is not None and old._stat.st_nlink > 1:
             warnings.append(f"the file has {old._stat.st_nlink} hard links; the other names keep the old content")
         return warnings + sync_name(real, target)

@@ -13,7 +13,6 @@ from sbbf_tool.cli.options import RATIO
 from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.display import redact
-from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_number
 from sbbf_tool.reports.rows import OK
 
@@ -73,20 +72,20 @@ def command(
     else:
         target = IndexTarget(files.arguments[0])
 
-    errors: list[str] = []
+    failed: list[Row[Any]] = []
 
     def carry(verb: IndexUnits, selection: Selection) -> Iterator[Row[Any]]:
         for row in files.of_selection(selection).rows(files.work(verb)):
             if row.status != OK:
-                errors.append(f"{row.path}: {row.reason}")
+                failed.append(row)
             yield row
 
     with target:
         report = index_files(target, selection_of(target.before), carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
     files.outputs.print("index", report, _show)
-    for error in errors:
-        complain(f"sbbf: {error}")
-    return UnreadableError.exit_code if report.failed_files else 0
+    for row in failed:
+        complain(f"sbbf: {row.path}: {row.reason}")
+    return max((row.exit_code for row in failed), default=0)
 
 
 def _show(page: Page, report: IndexReport) -> None:
