@@ -12,16 +12,18 @@ from support.lakes import assert_has_filters, small_files
 pytestmark = [pytest.mark.engines, pytest.mark.heavy, pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")]
 pytest.importorskip("pyspark")
 
+# A file is changed once its old version is removed; the first file that is removed is that of the trial whether the folder allows it.
 DIES_ONCE = """\
 import os
-rename, renamed = os.rename, []
-def rename_and_die(old, new, **options):
-    rename(old, new, **options)
-    renamed.append(new)
-    if len(renamed) == 2 and not os.path.exists({marker!r}):
+unlink, removed = os.unlink, []
+def unlink_and_die(path, **options):
+    unlink(path, **options)
+    if str(path).endswith(".sbbf-tmp"):
+        removed.append(path)
+    if len(removed) == 3 and not os.path.exists({marker!r}):
         open({marker!r}, "x").close()
         os._exit(1)
-os.rename = rename_and_die
+os.unlink = unlink_and_die
 """
 
 
