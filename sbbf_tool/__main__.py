@@ -24,6 +24,7 @@ def main() -> None:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             # No file is open yet, and a traceback from an import is of no use.
             signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
+        _open_missing_streams()
         # Interpreters that this process starts must not import modules from the current folder.
         os.environ.setdefault("PYTHONSAFEPATH", "1")
         from sbbf_tool.cli import main as command_line
@@ -36,6 +37,20 @@ def main() -> None:
         code = INTERNAL_ERROR
     gc.freeze()  # Python would look for garbage once more, which takes a twelfth of the time of a short command
     sys.exit(code)
+
+
+def _open_missing_streams() -> None:
+    """Give closed standard streams to the null device, so that no file gets their number: libraries would print into that file.
+
+    The mode of each is the one in which its use fails, as that of a closed stream does.
+    """
+    for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)  # it gets the lowest free number, which is this one
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)
 
 
 def _report(error: BaseException) -> None:

@@ -35,6 +35,22 @@ def test_messages_that_cannot_be_written_change_no_exit_code(redirection, tmp_pa
     assert subprocess.run(["bash", "-c", command]).returncode == 3
 
 
+@each("redirection, reason", [(">/dev/full", "no space left on device"), (">&-", "bad file descriptor")])
+@each("arguments, code", [("inspect {}", 5), ("probe {} id 1", 5), ("probe {} id 1 -q", 1), ("add-filter {} -c id --in-place", 5)])
+def test_output_that_cannot_be_written_is_a_failure(redirection, reason, arguments, code, path):
+    command = f"{sys.executable} -m sbbf_tool {arguments.format(path)} {redirection}"
+    done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (code, f"sbbf: standard output: {reason}\n" if code == 5 else "")
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(path):
+    """What a library prints would be in that file."""
+    program = "import os, sys; sys.argv[1:] = ['--version']; from sbbf_tool.__main__ import main\n"
+    program += "try: main()\nfinally: assert os.open('/', os.O_RDONLY) > 2"
+    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "{program}" <&- >&- 2>&-'])
+    assert done.returncode == 5
+
+
 def test_a_key_for_a_key_id_is_not_shown():
     with pytest.raises(UsageError) as caught:
         Keys.from_json(f'{{"keys": {{"{KEY}": "footer"}}}}')
