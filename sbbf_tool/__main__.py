@@ -50,7 +50,7 @@ def _open_missing_streams() -> None:
         except OSError:
             os.set_inheritable(os.open(os.devnull, mode), True)  # it gets the lowest free number, which is this one
     if sys.stdout is None:
-        sys.stdout = open(1, "w", closefd=False)
+        sys.stdout = os.fdopen(1, "w", closefd=False)
 
 
 def _report(error: BaseException) -> None:

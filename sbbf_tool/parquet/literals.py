@@ -171,7 +171,8 @@ def _number(text: str) -> Decimal | None:
     from decimal import Decimal, InvalidOperation
 
     try:
-        number = Decimal(text) if len(text) <= _SHOWN_CHARACTERS else None
+        # Python reads 1_000 and digits of other scripts, which no query engine does everywhere.
+        number = Decimal(text) if len(text) <= _SHOWN_CHARACTERS and text.isascii() and "_" not in text else None
     except InvalidOperation:
         return None
     return number if number is not None and number.is_finite() and abs(number.adjusted()) < _MOST_DIGITS else None

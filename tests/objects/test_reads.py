@@ -18,6 +18,7 @@ from sbbf_tool.storage.objects.location import parse_location
 from sbbf_tool.storage.objects.store import OtherVersionError, list_keys
 from sbbf_tool.storage.places import open_source, parquet_files
 from sbbf_tool.storage.source import LocalSource
+from support import http_site
 from support.buckets import forget_clients
 from support.swift_server import free_ports
 from support.tables import each
@@ -53,6 +54,21 @@ def test_a_signed_url_is_requested_whole_and_shown_without_its_signature(site, c
     printed = "".join(capsys.readouterr())
     assert "hush" not in printed
     assert f"{site.url}/events.parquet?...: access denied; a signed URL may have expired" in printed
+
+
+@each("status", [301, 302, 307, 308])
+def test_a_redirect_does_not_carry_the_signature_to_another_host(site, status, capfd):
+    """obstore sends it as `Referer`."""
+    with http_site.running() as store:
+        site.put("x.parquet", b"")
+        site.status, site.headers = status, {"Location": store.put("y.parquet", small()) + "?day=1"}
+        forget_clients()
+        assert run(["inspect", f"{site.url}/x.parquet?sig=hush"]) == 0
+        assert "hush" not in repr(store.requests)
+        assert {path for _, path, _ in store.requests} == {"/y.parquet?day=1"}
+        site.headers = {"Location": f"{site.url}/x.parquet?sig=hush&more"}
+        assert run(["inspect", f"{site.url}/x.parquet?sig=again"]) == 3
+        assert "hush" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("answer", ["etag", "last-modified"])
@@ -181,9 +197,14 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_settings")
-def test_missing_credentials_are_reported(capsys):
-    assert run(["inspect", "az://container/x.parquet"]) == 3
-    assert "no usable credentials; check AZURE_STORAGE_ACCOUNT_NAME" in capsys.readouterr().err
+def test_missing_credentials_are_reported(capsys, monkeypatch):
+    for value, problem in (("", "no usable credentials"), ("token\n", "AZURE_STORAGE_TOKEN has a control character, such as a line break")):
+        monkeypatch.setenv("AZURE_STORAGE_TOKEN", value)
+        assert run(["inspect", "az://container/x.parquet"]) == 3
+        line = capsys.readouterr().err
+        assert line.startswith("sbbf: az://container/x.parquet")
+        assert f": {problem}" in line
+        assert line.endswith("; check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and the like\n")
 
 
 @pytest.mark.usefixtures("no_settings")

@@ -13,6 +13,8 @@ import pytest
 from objects import azure_server, google_server
 from objects.large_files import small
 from sbbf_tool.cli import run
+from sbbf_tool.storage.objects import cloud
+from sbbf_tool.storage.objects.retries import Budget
 from support.buckets import environment, forget_clients
 from support.http_site import serve
 from support.tables import each
@@ -145,6 +147,11 @@ class _EndlessHandler(BaseHTTPRequestHandler):
     def log_message(self, *arguments: object) -> None:
         pass
 
+    def requested_range(self) -> tuple[int, int]:
+        first, last = (re.findall(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "") or [("0", "")])[0]
+        start = int(first) if first else max(0, len(small()) - int(last))
+        return start, min(int(last) + 1, len(small())) if first and last else len(small())
+
     def do_HEAD(self) -> None:
         self.send_response_only(200)
         self.send_header("ETag", '"tag"')
@@ -156,9 +163,7 @@ class _EndlessHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         kind, size = type(self), len(small())
-        first, last = (re.findall(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "") or [("0", "")])[0]
-        start = int(first) if first else max(0, size - int(last))
-        end = min(int(last) + 1, size) if first and last else size
+        start, end = self.requested_range()
         self.send_response_only(kind.status)
         for name, value in kind.headers_sent.items():
             self.send_header(name, value.format(length=end - start))
@@ -215,6 +220,57 @@ def test_an_answer_without_end(handler, scheme, answer, arguments, capfd):
     forget_clients()
     one_line(arguments, url_of(scheme, handler), capfd)
     assert handler.sent < MOST_BYTES
+
+
+def _read_or_list(self: _EndlessHandler) -> None:
+    """Answer as a container or a bucket with one object does."""
+    start, end = self.requested_range()
+    data = small()[start:end] if "list" not in self.path else LIST % b"" if "list-type" in self.path else BLOBS % b""
+    self.send_response_only(206 if "Range" in self.headers else 200)
+    self.send_header("ETag", '"tag"')
+    self.send_header("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT")
+    self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(small())}")
+    self.send_header("x-goog-generation", "1")
+    self.send_header("Content-Length", str(len(data)))
+    self.end_headers()
+    self.wfile.write(data)
+
+
+CHANGE = ["add-filter", "-c", "id", "--in-place"]
+
+
+def test_what_is_written_goes_to_no_other_host(handler, site, capfd, monkeypatch):
+    def redirect(self: _EndlessHandler) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response_only(307)
+        self.send_header("Location", site.url + self.path)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    monkeypatch.setattr(handler, "do_GET", _read_or_list)
+    monkeypatch.setattr(handler, "do_PUT", redirect, raising=False)
+    line = one_line(CHANGE, "az://bucket/x.parquet", capfd)
+    assert line == "sbbf: az://bucket/x.parquet: the service answered 307; the old object is untouched\n"
+    assert site.requests == []
+
+
+@each("body", [b"<html>", b"[]", b'"x"', b"\xff", b"null", b'{"generation": "x"}', b'{"generation": 1, "size": {}, "acl": 7, "owner": []}'])
+def test_an_answer_of_google_that_is_none(handler, body, capfd, monkeypatch):
+    def describe(self: _EndlessHandler) -> None:
+        if "/storage/v1/" not in self.path:
+            _read_or_list(self)
+            return
+        self.send_response_only(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    monkeypatch.setattr(cloud, "BUDGET", Budget.of_tries(1))
+    monkeypatch.setattr(handler, "do_GET", describe)
+    forget_clients()
+    line = one_line(CHANGE, "gs://bucket/x.parquet", capfd)
+    assert "the answer is not that of such a service; check the endpoint" in line
 
 
 BLOBS = b"<EnumerationResults><Blobs>%s</Blobs></EnumerationResults>"

@@ -58,13 +58,18 @@ def read_answer(raw: Any, decode_content: bool = False) -> Body:
 
 
 def limited_session(session: Any = None) -> Any:
-    """Return a session of requests, which the libraries of Azure and Google use, that reads no answer without end."""
+    """Return a session of requests, which the libraries of Azure and Google use, that reads no answer without end and follows no redirect.
+
+    The service of a bucket redirects no request; another host would get what is written.
+    """
     import requests
 
     class Adapter(requests.adapters.HTTPAdapter):
         def send(self, request: Any, *_: Any, **options: Any) -> requests.Response:
             answer = super().send(request, **{**options, "stream": True})
             answer.raw = read_answer(answer.raw, decode_content=True)
+            if 300 <= answer.status_code < 400:
+                answer.headers.pop("Location", None)
             return answer
 
     session = session or requests.Session()

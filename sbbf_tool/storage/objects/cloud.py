@@ -22,7 +22,7 @@ from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, GOOGLE_HINT, CloudWriter
+from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, GOOGLE_HINT, CloudWriter, understanding_answers
 from sbbf_tool.storage.objects.conditional import call_to_write, create, ensure_free, remove
 from sbbf_tool.storage.objects.location import Location
 from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, Budget, retries_of, tries_of, unreachable_error
@@ -41,6 +41,7 @@ from sbbf_tool.storage.source import Piece, Source
 BUDGET = Budget()
 """When a request to Azure or Google is given up."""
 _HTTP_BUDGET = Budget.of_tries(3)
+_MOST_REDIRECTS = 10
 _NAMES = {"gs": "Google Cloud Storage", "azure": "Azure", "http": "an HTTP server"}
 _HINTS = {"gs": GOOGLE_HINT, "azure": AZURE_HINT, "http": "a signed URL may have expired"}
 
@@ -60,7 +61,10 @@ class CloudStore(ReadOnlyStore):
         if service == "gs" and (project := os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT")):
             clients["default_headers"] = {"x-goog-user-project": project}
         retries: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=READ_SECONDS)}  # `retries` repeats requests
-        url = root if service != "http" else f"{root}/{path}?{secret}" if secret else f"{root}/{path}"
+        url = root if service != "http" else _follow_redirects(f"{root}/{path}?{secret}") if secret else f"{root}/{path}"
+        if service == "azure" and not os.environ.get("AZURE_STORAGE_TOKEN", "").isprintable():
+            # obstore would panic.
+            raise DeniedError("AZURE_STORAGE_TOKEN has a control character, such as a line break at its end", hint=AZURE_HINT)
         try:
             self._store: Any = (HTTPStore if service == "http" else from_url)(url, client_options=clients, retry_config=retries)
         except (exceptions.BaseError, ValueError) as error:
@@ -83,7 +87,8 @@ class CloudStore(ReadOnlyStore):
             super().ensure_writable(target, in_place)
         ensure_free(self, target, in_place)
         if in_place:
-            self.writer.ensure_replaceable(target.key)
+            with understanding_answers():
+                self.writer.ensure_replaceable(target.key)
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         return call_to_write(lambda: self.writer).replace(source, target, keep, pieces)
@@ -212,6 +217,31 @@ class CloudStore(ReadOnlyStore):
         if not ("HTTP error: " in text or _is_unreachable(error)):
             return UnreadableError("the answer is cut off or not that of such a service", hint="check the endpoint, or try again")
         return unreachable_error(error, "check the network and the name")
+
+
+def _follow_redirects(url: str) -> str:
+    """Return the URL to which a server redirects a URL that may have a signature.
+
+    obstore follows redirects too, but sends the whole URL to the other host, as `Referer`.
+    """
+    import urllib.request as http
+    from http.client import HTTPException
+    from urllib.parse import urljoin
+
+    opener = http.OpenerDirector()
+    for handler in (http.ProxyHandler(), http.HTTPHandler(), http.HTTPSHandler()):
+        opener.add_handler(handler)
+    for _ in range(_MOST_REDIRECTS):
+        request = http.Request(url, headers={"Range": "bytes=-1", "User-Agent": "sbbf"})
+        try:
+            with opener.open(request, timeout=CONNECT_SECONDS) as answer:
+                target = urljoin(url, answer.headers.get("Location") or "") if 300 <= answer.status < 400 else url
+        except (OSError, ValueError, HTTPException):
+            return url  # obstore finds out what is wrong
+        if target == url or not target.startswith(("http://", "https://")):
+            return url
+        url = target
+    raise UnreadableError("the server redirects the URL again and again", hint="check the URL")
 
 
 _LISTED = re.compile(r'Encountered object with invalid path: .*?"(.*?)"', re.DOTALL)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from sbbf_tool.errors import MissingError, SbbfError, UnreadableError
+from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, WriteError
 from sbbf_tool.numbers import format_count
 from sbbf_tool.storage.objects.conditional import Upload, publish
 from sbbf_tool.storage.objects.location import Location
@@ -16,7 +17,19 @@ from sbbf_tool.storage.source import Piece, Source
 
 AZURE_HINT = "check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and the like"
 GOOGLE_HINT = "check GOOGLE_APPLICATION_CREDENTIALS, or gcloud auth application-default login"
+_PARSING_ERRORS = (ValueError, TypeError, AttributeError, LookupError)
+"""The libraries raise them for an answer that the service would not give."""
+_NO_SERVICE = "the answer is not that of such a service"
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
+
+
+@contextmanager
+def understanding_answers() -> Iterator[None]:
+    """Raise WriteError for an answer that a library parses only when a part of it is used."""
+    try:
+        yield
+    except _PARSING_ERRORS as error:
+        raise WriteError(_NO_SERVICE, hint="check the endpoint, and verify the object") from error
 
 
 class CloudWriter:
@@ -39,7 +52,8 @@ class CloudWriter:
 
     def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
         """See `ObjectStore.replace`."""
-        return publish(self.upload, self, source, target, keep, pieces)
+        with understanding_answers():
+            return publish(self.upload, self, source, target, keep, pieces)
 
     def status_of(self, error: Any) -> tuple[int, str]:
         """Return the status of an answer that an error of the library describes, or 0, and the service's name of the error."""
@@ -52,13 +66,15 @@ class CloudWriter:
         """
         try:
             return request() if once else self._retries.call(request, self._is_temporary, self._is_unreachable)
-        except (*self.errors, *self.connection_errors, ValueError) as error:  # type: ignore[misc]
+        except (*self.errors, *self.connection_errors, *_PARSING_ERRORS) as error:  # type: ignore[misc]
             raise self.describe(error) from None
 
     def describe(self, error: Exception) -> SbbfError:
         """Translate an error of the library. The service's text is not repeated, because it may contain the URL."""
         status, code = self.status_of(error)
         code = f" {code}" if _CODE.fullmatch(code) else ""
+        if isinstance(error, _PARSING_ERRORS):
+            return UnreadableError(_NO_SERVICE, hint="check the endpoint")
         if self._is_unreachable(error):
             return unreachable_error(error, "check the network and the endpoint")
         if not status:
@@ -76,4 +92,4 @@ class CloudWriter:
         return self._is_unreachable(error) or self.status_of(error)[0] in TEMPORARY_STATUSES
 
     def _is_unreachable(self, error: Exception) -> bool:
-        return isinstance(error, self.connection_errors)
+        return isinstance(error, self.connection_errors) and not isinstance(error, ValueError)  # of JSON, in requests

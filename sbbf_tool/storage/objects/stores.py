@@ -14,17 +14,16 @@ from sbbf_tool.storage.objects.store import ObjectStore, naming_the_extra
 def open_object(url: str) -> ObjectSource:
     """Open the object that a URL names. Raises UsageError if the URL cannot name an object, and UnreadableError if it cannot be read."""
     location = parse_location(url)
-    with ErrorPlace(location.name):
-        store = store_of(location)
-    return ObjectSource(store, location)
+    return ObjectSource(store_of(location), location)
 
 
 def store_of(location: Location) -> ObjectStore:
     """Return the store of a location. Raises UsageError if the required package is missing."""
     # For HTTP, each URL has its own store, since URLs are escaped and perhaps signed as a whole.
     path = location.key if location.service == "http" else ""
-    # A forked process must not use its parent's connections.
-    return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
+    with ErrorPlace(location.name):
+        # A forked process must not use its parent's connections.
+        return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
 
 
 @lru_cache(256)
