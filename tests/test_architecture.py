@@ -51,12 +51,12 @@ BUDGETS = {
     "spark": 1_815,
     "cli": 5_749,
     "avro": 374,
-    "paimon": 4_749,
+    "paimon": 4_630,
     "tables": 4_286,
     "report": 1_943,
     "conformance": 1_769,
     "engine_runs": 1_401,
-    "index": 1_392,
+    "index": 1_391,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}

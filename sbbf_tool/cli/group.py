@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ from sbbf_tool.cli.command import BRIEF, write_purpose, write_sections
 from sbbf_tool.cli.options import name_of, settable_options
 from sbbf_tool.cli.terminal import terminal_options
 from sbbf_tool.errors import UsageError
-from sbbf_tool.extension import load_each, named
+from sbbf_tool.extension import load, load_each, named
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import suggest
 
@@ -25,6 +24,7 @@ class CommandEntry(Frozen):
     """A command in a list of commands: `--help` prints the summary without importing the module."""
 
     module: str
+    """The module with the function `command`, or `MODULE:NAME`."""
     summary: str
     takes_options: bool = False
     """Whether extensions may add options."""
@@ -88,7 +88,7 @@ class CommandsByName(click.Group):
         entry = self._own.get(cmd_name) or self.entries.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = import_module(entry.module).command
+        command: click.Command = load(entry.module if ":" in entry.module else f"{entry.module}:command")
         if not any(parameter.name == "terminal_quiet" for parameter in command.params):
             command.params += [
                 *(option for make in (load_each("options", cmd_name) if entry.takes_options else ()) for option in make()),

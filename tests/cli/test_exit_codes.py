@@ -118,7 +118,7 @@ ABSENT = ["fixtures/pyarrow-filters.parquet", "id", "-5"]
 
 IMPORTS = {
     **{name: (entry.module, [name, "--help"]) for name, entry in COMMANDS.items()},
-    **{f"paimon {name}": (entry.module, ["paimon", name, "--help"]) for name, entry in PAIMON_COMMANDS.items()},
+    **{f"paimon {name}": (entry.module.partition(":")[0], ["paimon", name, "--help"]) for name, entry in PAIMON_COMMANDS.items()},
     **{
         f"probe: {module}": (module, ["probe", *ABSENT])
         for module in (

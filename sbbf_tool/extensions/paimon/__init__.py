@@ -2,14 +2,12 @@
 
 From bytes to commits; modules import only from the same line and lines above:
 
-    data_types, fast_hash                                        the hash of a value
+    table_schema, fast_hash                                      types, and the hash of a value
     bloom64 (bloom64_spec)                                       the filter
     index_container                                              the container of the indexes of one file
-    table_schema, index_options, manifest, binary_row,
-    partition_path                                               the metadata files of a table
+    index_options, partition, manifest                           the metadata files of a table
     files, table                                                 from a table to its data files, and to the index that Paimon uses
-    literals                                                     values written as text
-    data_file (arrow_columns, orc_zones)                         values stored in data files
+    data_file (arrow_columns)                                    values stored in data files
     commit_plan, publish                                         a commit that adds indexes to data files
 
 The verbs are in `verbs`, the commands in `commands`. No other module opens files or prints: callers pass the storage, as in `files`.

@@ -3,6 +3,10 @@
 A Parquet schema determines what Paimon hashes, because the unit of a timestamp depends on its precision. An ORC schema does not: all ORC
 timestamps have the same unit, so their Paimon type must be given. ORC pads CHAR with blanks, which this module strips, as Paimon's ORC
 reader does.
+
+Paimon's Java code passes a java.sql.Timestamp to ORC: a TIMESTAMP WITH LOCAL TIME ZONE is stored shifted by the time zone of the writing
+process, which pyarrow does not report. The protobuf fields that lead to the zone are read here (ORC specification v1, "Postscript",
+"Footer", "Stripe Footer").
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.data_types import MAX_LENGTH, DataType
+from sbbf_tool.extensions.avro.file import unpack
 from sbbf_tool.extensions.paimon.fast_hash import (
     ColumnHashes,
     ColumnTypes,
@@ -29,13 +33,14 @@ from sbbf_tool.extensions.paimon.fast_hash import (
     key_of,
     timestamp_keys,
 )
-from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
-from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
+from sbbf_tool.extensions.paimon.table_schema import MAX_LENGTH, DataType, IndexedColumn
+from sbbf_tool.parquet.compact import read_varint
 from sbbf_tool.parquet.footer import MAGIC, TAIL_BYTES, build_tail, parse_tail
 from sbbf_tool.parquet.int96 import INT96_BYTES, JULIAN_DAY_OF_EPOCH, without_int96
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
 
 _BATCH_ROWS = 1 << 16
 _TYPES = {
@@ -265,3 +270,68 @@ def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
 
 def _to_longs(values: pa.Array) -> Longs:
     return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)
+
+
+UTC_NAMES = frozenset(("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu"))
+
+_NONE = 0
+_CODECS = {1: "deflate", 5: "zstandard"}
+_MAX_STRIPES = 100_000
+
+
+def is_written_in_utc(data: bytes) -> bool:
+    """Return whether the time zone recorded in every stripe is UTC; False also if the zones cannot be read here."""
+    try:
+        zones = list(_read_zones(data))
+    except (UnreadableError, IndexError, TypeError, AttributeError):  # also a field of another type
+        return False
+    return bool(zones) and all(zone in UTC_NAMES for zone in zones)
+
+
+def _read_zones(data: bytes) -> Iterator[str]:
+    postscript_at = len(data) - 1 - data[-1]
+    postscript = dict(_parse_fields(data[postscript_at:-1]))
+    footer_length, compression = postscript.get(1, 0), postscript.get(2, _NONE)
+    if not 0 < footer_length <= postscript_at:
+        raise UnreadableError("the ORC file has no footer")
+    footer = _decompress(data[postscript_at - footer_length : postscript_at], compression)
+    stripes = [value for field, value in _parse_fields(footer) if field == 3]
+    for stripe in stripes[:_MAX_STRIPES]:
+        at, index, rows, length = (dict(_parse_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4))
+        start = at + index + rows
+        zone = dict(_parse_fields(_decompress(data[start : start + length], compression))).get(3)
+        yield zone.decode("ascii", "replace") if zone else ""
+
+
+def _parse_fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield the fields of a protobuf message: field number and value, an integer or bytes. Its callers rely on their types."""
+    at = 0
+    while at < len(message):
+        tag, at = read_varint(message, at)
+        value: Any
+        if tag & 7 == 0:
+            value, at = read_varint(message, at)
+        elif tag & 7 == 2:
+            length, at = read_varint(message, at)
+            value, at = message[at : at + length], at + length
+        elif tag & 7 in (1, 5):
+            value, at = b"", at + (8 if tag & 7 == 1 else 4)
+        else:
+            raise UnreadableError("not a protobuf message")
+        yield tag >> 3, value
+
+
+def _decompress(stream: bytes, compression: int) -> bytes:
+    """Decompress a stream of chunks. Three bytes precede each chunk: twice its length, plus one if the chunk is not compressed."""
+    if compression == _NONE:
+        return stream
+    parts: list[bytes] = []
+    at = 0
+    while at + 3 <= len(stream):
+        header = int.from_bytes(stream[at : at + 3], "little")
+        chunk = stream[at + 3 : at + 3 + (header >> 1)]
+        if not header & 1 and compression not in _CODECS:
+            raise UnreadableError(f"cannot read ORC compression {compression}")
+        parts.append(chunk if header & 1 else unpack(chunk, _CODECS[compression]))
+        at += 3 + (header >> 1)
+    return b"".join(parts)

@@ -17,9 +17,8 @@ from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import Schema, fields_of, kind_of, logical_of, without_null
 from sbbf_tool.extensions.paimon.arrow_columns import hash_orc, hash_parquet, hash_values, iterate_batches, resolve_types, stored_type
-from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.fast_hash import ColumnHashes, ColumnTypes, HashBatch
-from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
+from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
 from sbbf_tool.parquet.page_sizes import HeaderWalk

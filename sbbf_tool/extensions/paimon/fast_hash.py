@@ -26,8 +26,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from sbbf_tool.extensions.paimon.data_types import DataType
-from sbbf_tool.extensions.paimon.table_schema import IndexedColumn
+from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn
 
 Longs = NDArray[np.int64]
 Hashes = NDArray[np.uint64]

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64_spec import DEFAULT_FPP, DEFAULT_ITEMS
-from sbbf_tool.extensions.paimon.data_types import INTEGER_BITS, DataType, parse_type_text
-from sbbf_tool.extensions.paimon.table_schema import TableSchema, parse_indexed_column
+from sbbf_tool.extensions.paimon.table_schema import INTEGER_BITS, DataType, TableSchema, parse_indexed_column, parse_type_text
 
 DEFAULT_THRESHOLD = 500
 """In bytes; Paimon's default is the MemorySize "500 B"."""

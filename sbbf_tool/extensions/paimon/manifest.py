@@ -14,7 +14,7 @@ from typing import Any
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.avro import file as avro_file
-from sbbf_tool.extensions.paimon.binary_row import Value, build_row, parse_row
+from sbbf_tool.extensions.paimon.partition import Value, build_row, parse_row
 from sbbf_tool.extensions.paimon.table_schema import TableSchema
 from sbbf_tool.records import file_name, optional, required, strings
 

@@ -19,8 +19,6 @@ from functools import cached_property
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.binary_row import Value, parse_row
-from sbbf_tool.extensions.paimon.data_types import DataType
 from sbbf_tool.extensions.paimon.files import (
     LARGEST_METADATA,
     ConfinedFiles,
@@ -34,8 +32,9 @@ from sbbf_tool.extensions.paimon.files import (
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_boolean
 from sbbf_tool.extensions.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
-from sbbf_tool.extensions.paimon.partition_path import DEFAULT_NAME, build_segments, display_value, escape
+from sbbf_tool.extensions.paimon.partition import DEFAULT_NAME, Value, build_segments, display_value, escape, parse_row
 from sbbf_tool.extensions.paimon.table_schema import (
+    DataType,
     PaimonSnapshot,
     TableSchema,
     indexed_type,

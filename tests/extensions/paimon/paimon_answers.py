@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sbbf_tool.extensions.paimon.bloom64 import KIND
-from sbbf_tool.extensions.paimon.data_types import DataType
+from sbbf_tool.extensions.paimon.table_schema import DataType
 from sbbf_tool.gregorian import date_of
 
 Answers = dict[str, Any]

@@ -13,11 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
-from sbbf_tool.extensions.paimon.binary_row import build_row
 from sbbf_tool.extensions.paimon.corpus import ENTRY_FIELDS, FILE_FIELDS, LIST_FIELDS, avro_header, describe_file, nullable, record
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.manifest import build_list_record
-from sbbf_tool.extensions.paimon.table_schema import parse_table_schema
+from sbbf_tool.extensions.paimon.partition import build_row
+from sbbf_tool.extensions.paimon.table_schema import parse_table_schema, parse_type_text
 
 ALL_LIST_FIELDS = {**LIST_FIELDS, "_MIN_BUCKET": nullable("int"), "_MAX_BUCKET": nullable("int")}
 

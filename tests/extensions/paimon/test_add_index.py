@@ -18,15 +18,15 @@ from extensions.paimon.paimon_tables import NewFile, NewTable, TableMaker, colum
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
-from sbbf_tool.extensions.paimon.binary_row import parse_row
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
 from sbbf_tool.extensions.paimon.corpus import FILE_FIELDS, nullable
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.manifest import ADD, DELETE
+from sbbf_tool.extensions.paimon.partition import parse_row
 from sbbf_tool.extensions.paimon.reports import AddIndexReport
 from sbbf_tool.extensions.paimon.table import open_table
+from sbbf_tool.extensions.paimon.table_schema import parse_type_text
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon

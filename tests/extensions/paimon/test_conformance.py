@@ -12,13 +12,13 @@ from extensions.paimon.paimon_answers import Answers, bloom_answers, format_valu
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing
-from sbbf_tool.extensions.paimon.build_index import build
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.fast_hash import key_of
 from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns
-from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, open_table
+from sbbf_tool.extensions.paimon.table_schema import parse_type_text
+from sbbf_tool.extensions.paimon.verbs.build import build
+from sbbf_tool.extensions.paimon.verbs.probe import parse_literal
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders
 

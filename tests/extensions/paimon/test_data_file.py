@@ -17,13 +17,11 @@ from pyarrow import orc
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
 from sbbf_tool.extensions.avro.schema import parse_schema
-from sbbf_tool.extensions.paimon.arrow_columns import read_int96
+from sbbf_tool.extensions.paimon.arrow_columns import is_written_in_utc, read_int96
 from sbbf_tool.extensions.paimon.bloom64_spec import wang_hash
 from sbbf_tool.extensions.paimon.data_file import hash_columns
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.fast_hash import HashBatch, hash_bytes
-from sbbf_tool.extensions.paimon.orc_zones import is_written_in_utc
-from sbbf_tool.extensions.paimon.table_schema import parse_indexed_column
+from sbbf_tool.extensions.paimon.table_schema import parse_indexed_column, parse_type_text
 from support.tables import each
 
 

@@ -15,10 +15,10 @@ from sbbf_tool.extensions.paimon import bloom64_spec as spec
 from sbbf_tool.extensions.paimon import index_container
 from sbbf_tool.extensions.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
 from sbbf_tool.extensions.paimon.bloom64_spec import FilterShape, compute_sizing, wang_hash
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.fast_hash import double_keys, float_keys, hash_bytes, hash_longs
 from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
-from sbbf_tool.extensions.paimon.literals import parse_literal
+from sbbf_tool.extensions.paimon.table_schema import parse_type_text
+from sbbf_tool.extensions.paimon.verbs.probe import parse_literal
 from support.tables import each
 
 bodies = st.none() | st.binary(max_size=20)

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.binary_row import Timestamp, Value, build_row, parse_row
-from sbbf_tool.extensions.paimon.data_types import DataType, parse_data_type, parse_fields, parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_utf, parse_utf
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, parse_manifest_threshold, parse_memory_size
 from sbbf_tool.extensions.paimon.manifest import partition_stats
-from sbbf_tool.extensions.paimon.partition_path import build_segments, display_value, escape
-from sbbf_tool.extensions.paimon.table_schema import TableSchema
+from sbbf_tool.extensions.paimon.partition import Timestamp, Value, build_row, build_segments, display_value, escape, parse_row
+from sbbf_tool.extensions.paimon.table_schema import DataType, TableSchema, parse_data_type, parse_fields, parse_type_text
 from support.tables import each
 
 text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30)

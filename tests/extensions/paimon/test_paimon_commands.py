@@ -18,8 +18,8 @@ from extensions.paimon.paimon_answers import Answers, bloom_answers, format_valu
 from extensions.paimon.paimon_tables import NewFile, TableMaker, contents
 from sbbf_tool.cli import run
 from sbbf_tool.extensions.paimon.bloom64 import KIND, BloomFilter64, build_bloom64
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container
+from sbbf_tool.extensions.paimon.table_schema import parse_type_text
 from support.damage import damage
 from support.places import open_folder, without_privileges
 from support.tables import each

@@ -19,18 +19,16 @@ from typing import IO
 import pytest
 
 from sbbf_tool.errors import RefusedError
-from sbbf_tool.extensions.paimon.build_index import build
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
-from sbbf_tool.extensions.paimon.literals import parse_literal
 from sbbf_tool.extensions.paimon.publish import publish
 from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, open_table
-from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column
+from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column, parse_type_text
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
+from sbbf_tool.extensions.paimon.verbs.build import build
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
-from sbbf_tool.extensions.paimon.verbs.probe import probe_container
+from sbbf_tool.extensions.paimon.verbs.probe import parse_literal, probe_container
 from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon
 from sbbf_tool.storage.folders import LocalFolders

@@ -14,11 +14,11 @@ from pyarrow import orc
 from extensions.paimon.paimon_tables import NewFile, NewTable
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.paimon.bloom64 import BloomFilter64, build_bloom64
-from sbbf_tool.extensions.paimon.build_index import DistinctHashes, build, build_index
-from sbbf_tool.extensions.paimon.data_types import parse_type_text
 from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
+from sbbf_tool.extensions.paimon.table_schema import parse_type_text
+from sbbf_tool.extensions.paimon.verbs.build import DistinctHashes, build, build_index
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon

@@ -1,4 +1,4 @@
-"""`sbbf paimon`: commands for the file indexes of Apache Paimon tables, one module per command."""
+"""`sbbf paimon`: commands for the file indexes of Apache Paimon tables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import click
 from sbbf_tool.cli.group import CommandEntry, CommandsByName
 
 COMMANDS = {
-    "inspect": CommandEntry(f"{__name__}.inspect", "Show the indexes of data files, with their estimated false-positive rates."),
-    "probe": CommandEntry(f"{__name__}.probe", "Find the data files of a table that may hold a value."),
-    "build": CommandEntry(f"{__name__}.build", "Build an index file for a data file."),
-    "verify": CommandEntry(f"{__name__}.verify", "Verify indexes against the data."),
-    "check": CommandEntry(f"{__name__}.check", "Check the indexes of a table against rules, as a gate for CI."),
-    "add-index": CommandEntry(f"{__name__}.add_index", "Add indexes to the data files of a table that have none for a column."),
-    "remove-index": CommandEntry(f"{__name__}.remove_index", "Remove indexes from the data files of a table."),
+    "inspect": CommandEntry(f"{__name__}.read:inspect", "Show the indexes of data files, with their estimated false-positive rates."),
+    "probe": CommandEntry(f"{__name__}.read:probe", "Find the data files of a table that may hold a value."),
+    "build": CommandEntry(f"{__name__}.change:build", "Build an index file for a data file."),
+    "verify": CommandEntry(f"{__name__}.judge:verify", "Verify indexes against the data."),
+    "check": CommandEntry(f"{__name__}.judge:check", "Check the indexes of a table against rules, as a gate for CI."),
+    "add-index": CommandEntry(f"{__name__}.change:add_index", "Add indexes to the data files of a table that have none for a column."),
+    "remove-index": CommandEntry(f"{__name__}.change:remove_index", "Remove indexes from the data files of a table."),
 }
 """In the order of `--help`."""
 

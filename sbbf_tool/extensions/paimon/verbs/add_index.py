@@ -14,7 +14,6 @@ from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND
-from sbbf_tool.extensions.paimon.build_index import BuiltIndex, build_index, build_verified
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.fast_hash import key_of
 from sbbf_tool.extensions.paimon.files import FileIO
@@ -24,6 +23,7 @@ from sbbf_tool.extensions.paimon.publish import ADDRESS, Placement, carry_out, o
 from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuiltColumn, NewIndex, SkippedFile
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_index, request_in_file
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, resolve_column
+from sbbf_tool.extensions.paimon.verbs.build import BuiltIndex, build_index, build_verified
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.running.table import read_metadata

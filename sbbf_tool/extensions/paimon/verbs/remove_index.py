@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ErrorPlace, RefusedError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND
-from sbbf_tool.extensions.paimon.build_index import build_verified
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container
@@ -21,6 +20,7 @@ from sbbf_tool.extensions.paimon.publish import Placement, carry_out, open_chang
 from sbbf_tool.extensions.paimon.reports import RemovedIndex, RemoveIndexReport, SkippedFile
 from sbbf_tool.extensions.paimon.table import NONE, IndexedFile, PaimonTable, find_index
 from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, parse_indexed_column, resolve_column
+from sbbf_tool.extensions.paimon.verbs.build import build_verified
 
 
 def remove_paimon_index(

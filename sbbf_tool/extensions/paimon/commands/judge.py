@@ -1,4 +1,4 @@
-"""`sbbf paimon verify`."""
+"""`sbbf paimon verify` and `check`: whether indexes are right."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli import render
+from sbbf_tool.cli.baseline import Baseline, read_baseline
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option
-from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.findings import show_findings, sum_up
+from sbbf_tool.cli.formats import FINDING_FORMATS, Outputs, output_options
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
+from sbbf_tool.cli.policy import rule_options
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import COUNT, NAME, WORD, Heading
+from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import PaimonVerifyReport, VerifiedColumn
+    from sbbf_tool.reports.findings import CheckReport
+
 
 _COLUMNS = (
     Heading("data file", NAME),
@@ -38,7 +45,7 @@ _VERIFIED = "all values found"
 @table_options
 @page_limit_option
 @output_options()
-def command(target: str, data_file: str | None, outputs: Outputs, **options: Any) -> int:
+def verify(target: str, data_file: str | None, outputs: Outputs, **options: Any) -> int:
     """Verify that an index has no false negatives: query its filters for every value of the data file.
 
     \b
@@ -52,11 +59,11 @@ def command(target: str, data_file: str | None, outputs: Outputs, **options: Any
 
     with show_progress("verifying indexes"):
         report = verify_paimon(target, data_file, **options)
-    outputs.print("paimon-verify", report, _show_report)
+    outputs.print("paimon-verify", report, _show_verify)
     return render.say_unreadable(report.problems) or int(report.has_false_negatives)
 
 
-def _show_report(page: Page, report: PaimonVerifyReport) -> None:
+def _show_verify(page: Page, report: PaimonVerifyReport) -> None:
     rows = [
         (file.data_file, file.place, column.column, column.rows, column.nulls, column.false_negatives, _format_result(column))
         for file in report.files
@@ -80,3 +87,37 @@ def _format_false_negatives(report: PaimonVerifyReport) -> Iterator[str]:
                 examples = ", ".join(column.examples)
                 cause = f"; {column.cause}" if column.cause else ""
                 yield f"{file.data_file}: column {column.column}: {format_count(count, 'false negative')}, such as {examples}{cause}"
+
+
+@click.command(cls=Command)
+@click.argument("table", metavar="TABLE")
+@rule_options
+@table_options
+@page_limit_option
+@output_options(FINDING_FORMATS)
+def check(table: str, baseline: str | None, outputs: Outputs, **options: Any) -> int:
+    """Check the indexes of a table against rules: for correctness, format, efficiency, and columns without an index.
+
+    \b
+    $ sbbf paimon check orders
+    $ sbbf paimon check orders --quick --fail-on warning
+
+    TABLE is the folder of a table. Findings name the data file and, as a fix, the command that resolves them. Exit code 0: no finding is at
+    or above the severity of --fail-on; 1: at least one is; 2: a rule does not exist; 3: something could not be read.
+    """
+    from sbbf_tool.extensions.paimon.verbs.check import check_paimon
+
+    reference = read_baseline(baseline) if baseline is not None else Baseline()
+    with show_progress("checking indexes"):
+        report = reference.subtract(check_paimon(table, **{name: value for name, value in options.items() if value is not None}))
+    outputs.print("paimon-check", report, _show_check)
+    if baseline is not None:
+        render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
+    for place in report.unreadable:
+        complain(f"sbbf: {UnreadableError(place)}")
+    return max(int(report.failed), UnreadableError.exit_code if report.unreadable else 0)
+
+
+def _show_check(page: Page, report: CheckReport) -> None:
+    show_findings(page, report.findings, report.file)
+    page.say(f"{report.file}: {sum_up(report)}")

@@ -1,4 +1,4 @@
-"""`sbbf paimon inspect`."""
+"""`sbbf paimon inspect` and `probe`: what indexes hold, and what they exclude."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
+from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
-from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
+from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
+from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
+from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.cli.values import collect_values
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count, format_percent
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.paimon.reports import PaimonInspectReport
+    from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
+
 
 _OF_FILE = (Heading("data file", NAME), Heading("partition", NAME, 5), Heading("rows", COUNT, 6), Heading("place", WORD, 7))
 _OF_INDEX = (
@@ -36,7 +41,7 @@ _OF_INDEX = (
 @click.argument("target", metavar="TABLE|FILE.index")
 @table_options
 @output_options()
-def command(target: str, outputs: Outputs, **options: Any) -> int:
+def inspect(target: str, outputs: Outputs, **options: Any) -> int:
     """Show the indexes of the data files of a table, or those in one index file.
 
     \b
@@ -50,11 +55,11 @@ def command(target: str, outputs: Outputs, **options: Any) -> int:
     from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
 
     report = inspect_paimon(target, **options)
-    outputs.print("paimon-inspect", report, _show_report)
+    outputs.print("paimon-inspect", report, _show_inspect)
     return render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
 
 
-def _show_report(page: Page, report: PaimonInspectReport) -> None:
+def _show_inspect(page: Page, report: PaimonInspectReport) -> None:
     from sbbf_tool.extensions.paimon.reports import INDEX_ROW
 
     indexed = sum(file.place != "none" for file in report.files)
@@ -100,3 +105,64 @@ def _format_findings(report: PaimonInspectReport) -> Iterator[str]:
         where = (files[0] if len(files) == 1 else format_count(len(files), "data file")) if report.is_table else None
         place = f"column {column}" if column is not None else None
         yield ": ".join(part for part in (severity, where, place, rule, message) if part is not None)
+
+
+_ANSWERS = (
+    Heading("value", NAME, of=lambda row: "null" if row.value is None else render.value(row.value)),
+    Heading("data file", NAME),
+    Heading("partition", NAME, 2),
+    Heading("rows", COUNT, 3),
+    Heading("place", WORD, 4),
+    Heading("answer", WORD, of=lambda row: "remains" if row.may_hold else "skipped"),
+    Heading("reason", SENTENCE, 1),
+)
+
+
+@click.command(cls=NegativeValues)
+@click.argument("table", metavar="TABLE")
+@click.argument("column", metavar="COLUMN")
+@click.argument("values", nargs=-1, metavar="VALUE...")
+@click.option(
+    "--values-file",
+    type=click.Path(),
+    help="Also query for the values in this file, one per line without empty ones; - reads standard input.",
+)
+@click.option("--null", "with_null", is_flag=True, help="Also query for null.")
+@table_options
+@output_options()
+def probe(
+    table: str, column: str, values: tuple[str, ...], values_file: str | None, with_null: bool, outputs: Outputs, **options: Any
+) -> int:
+    """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
+
+    \b
+    $ sbbf paimon probe orders customer c-42
+    $ sbbf paimon probe orders customer c-42 c-43
+
+    COLUMN is the current name of the column; `m[key]` is an entry of the map m. Values are written in the form of the type of the column:
+    42, text, 0x00ff, 2024-02-29, 2024-02-29T12:00:00.5. Exit code 0: a data file may hold one of them; 1: all data files are skipped for
+    every value.
+    """
+    from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon
+    from sbbf_tool.storage.folders import LocalFolders
+
+    files = LocalFolders()
+    report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
+    outputs.print("paimon-probe", report, _show_probe)
+    if terminal().verbose:
+        complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
+    return MAYBE if report.remaining else ABSENT
+
+
+def _show_probe(page: Page, report: PaimonProbeReport) -> None:
+    from sbbf_tool.extensions.paimon.reports import ANSWER_ROW
+
+    state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
+    page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
+    rows = [ANSWER_ROW.of(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
+    page.table(_ANSWERS, rows, matters=lambda row: bool(row.may_hold))
+    remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
+    data_files = format_count(len(report.files), "data file")
+    page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
+    if report.unused_reason is not None:
+        page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
