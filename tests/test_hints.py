@@ -22,7 +22,7 @@ from sbbf_tool.display import escape
 from sbbf_tool.errors import OversizedPageError, RefusedError, SbbfError, UsageError
 from sbbf_tool.extensions.paimon.files import OutsideError
 from sbbf_tool.hints import Fix
-from sbbf_tool.storage.objects.s3_errors import NotS3Error
+from sbbf_tool.storage.objects.s3_bucket import NotS3Error
 from sbbf_tool.storage.objects.store import OtherVersionError
 from support.tables import each
 

@@ -50,7 +50,7 @@ def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null
     if values_file is None and "-" not in arguments:
         values: Sequence[str | None] = (*([None] if ask_null else []), *map(unmark, arguments))
     else:
-        from sbbf_tool.file.texts import Texts
+        from sbbf_tool.file.question import Texts
 
         values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
     if not values:

@@ -172,12 +172,7 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column, engines:
 
 
 def build_filters(
-    file: ParquetFile,
-    sizes: Mapping[ChunkKey, Sizing],
-    spool: Spool,
-    jobs: int | None,
-    meter: Meter,
-    checks: CrossChecks,
+    file: ParquetFile, sizes: Mapping[ChunkKey, Sizing], spool: Spool, jobs: int | None, meter: Meter, checks: CrossChecks
 ) -> dict[ChunkKey, SpooledFilter]:
     """Build and verify the filter of each chunk, `jobs` chunks concurrently (if None, one per core).
 

@@ -63,7 +63,7 @@ def parse_stored_footer(stored: bytes, tail: Tail, ring: KeyRing | None, leaves:
     """Parse a footer, encrypted or not, and return it and its cipher: see `encryption.footers`."""
     if ring is None and not tail.encrypted:
         return Footer(stored, tail.start, leaves=leaves), None
-    from sbbf_tool.encryption.footers import parse_footer
+    from sbbf_tool.encryption.file_cipher import parse_footer
 
     return parse_footer(stored, tail.start, encrypted=tail.encrypted, ring=ring, leaves=leaves)
 

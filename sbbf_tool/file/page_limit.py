@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from sbbf_tool.errors import OversizedPageError, UsageError
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.storage.memory import memory_bytes
+from sbbf_tool.storage.system_calls import memory_bytes
 
 _USUAL_BYTES = 256 << 20
 _USUAL_RATIO = 1000

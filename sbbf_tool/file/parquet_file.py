@@ -33,8 +33,7 @@ from sbbf_tool.numbers import format_columns, format_count
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, build_header, predict_header_bytes, read_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer, parse_tail
-from sbbf_tool.parquet.page_sizes import with_checked_sizes
-from sbbf_tool.parquet.pages import ChunkPages
+from sbbf_tool.parquet.pages import ChunkPages, with_checked_sizes
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.reports.rows import NOT_APPLICABLE, NamedColumn
 from sbbf_tool.storage import places
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.parallel import Progress
-    from sbbf_tool.file.reuse import Reuse
+    from sbbf_tool.file.table_file import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.storage.inputs import FileIn, Readable
 
@@ -387,7 +386,7 @@ def _material_beside(path: str) -> Callable[[str], bytes | None]:
 
     @cache
     def read() -> dict[str, bytes]:
-        from sbbf_tool.encryption.key_material import MOST_BYTES, parse_material_file
+        from sbbf_tool.encryption.keys import MOST_BYTES, parse_material_file
 
         if not places.is_url(beside) and not os.path.lexists(beside):
             return {}

@@ -12,9 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
-from sbbf_tool.file.bitmaps import build_bitmap, positions
 from sbbf_tool.file.doubts import doubt_of_chunk
-from sbbf_tool.file.filter_answers import BulkAnswer, by_filter, expect_filters
+from sbbf_tool.file.filter_answers import BulkAnswer, build_bitmap, by_filter, expect_filters, positions
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.parquet.columns import Column

@@ -48,13 +48,7 @@ class Footer(FooterStructs):
     """
 
     def __init__(
-        self,
-        raw: bytes,
-        start: int,
-        *,
-        stored_bytes: int | None = None,
-        cipher: Cipher | None = None,
-        leaves: Leaves = leaf_columns,
+        self, raw: bytes, start: int, *, stored_bytes: int | None = None, cipher: Cipher | None = None, leaves: Leaves = leaf_columns
     ) -> None:
         try:
             # The metadata of encrypted chunks are replaced when they are decrypted, so these footers have all their chunks as objects.

@@ -157,13 +157,7 @@ def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
 class PlainChunk:
     """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or raises an error."""
 
-    def __init__(
-        self,
-        read: Read,
-        column: Column,
-        meta: ColumnMetaData,
-        ensure_size: EnsureSize = lambda stored, size: None,
-    ) -> None:
+    def __init__(self, read: Read, column: Column, meta: ColumnMetaData, ensure_size: EnsureSize = lambda stored, size: None) -> None:
         self._read = read
         self._ensure_size = ensure_size
         self._column = column

@@ -18,7 +18,7 @@ from sbbf_tool.storage.local import USUAL, open_locked, sweep, temporary_path
 from sbbf_tool.storage.system_calls import READ, ensure_can_change, sync, sync_folder, write_all
 
 if TYPE_CHECKING:
-    from sbbf_tool.storage.objects.folders import ObjectFolders
+    from sbbf_tool.storage.objects.stores import ObjectFolders
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 

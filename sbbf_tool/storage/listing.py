@@ -1,26 +1,31 @@
-"""Local files by name, folder or glob.
+"""Local files by name, folder or glob, and the table that a file belongs to.
 
 A folder that cannot be listed does not stop a listing: its name is returned, and opening it fails with the reason. Names that vanish during
-the listing are omitted.
+the listing are omitted. A folder may have millions of files: runs of names are sorted and compressed in blocks, and then merged, so that a
+name takes some 5 to 20 bytes, where a list of Python strings takes a hundred.
+
+Delta, Iceberg, Hudi, Paimon and DuckLake keep a list of their files with lengths, and engines trust it: if a file has grown, they read it
+at its old length, or fail. So the tool checks for a table before it changes a file. It looks only at names of folders, and of the file for
+DuckLake, whose catalog is a database elsewhere; it never parses a table.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import glob
+import marshal
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from heapq import merge
+from itertools import islice
+from typing import NamedTuple, TypeVar, cast
 
 from sbbf_tool.errors import MissingError, UsageError
 from sbbf_tool.extension import ensure_no_index
-from sbbf_tool.storage.sorted_names import sort_names
 from sbbf_tool.storage.system_calls import READ
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 _MAGICS, _MAGIC_BYTES = (b"PAR1", b"PARE"), 4
 WILDCARD = r"[*?\[]"
@@ -257,3 +262,88 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
+
+
+Name = TypeVar("Name", bound="tuple[str | bool, ...]")
+
+_RUN = 10_000
+"""Number of names that are sorted at once."""
+_BLOCK = 250
+"""Number of names of a run that are in memory while runs are merged."""
+_LEVEL = 1
+
+
+def sort_names(names: Iterable[Name]) -> Iterator[Name]:
+    """Return the names in order. Each is a tuple of a string and what is known of the name. All are taken before the first is returned."""
+    remaining = iter(names)
+    first = sorted(islice(remaining, _RUN))
+    if len(first) < _RUN:
+        return iter(first)
+    runs = [_compress(first)]
+    del first
+    while run := sorted(islice(remaining, _RUN)):
+        runs.append(_compress(run))
+    return merge(*map(_decompress, runs))
+
+
+def _compress(run: list[Name]) -> list[bytes]:
+    from zlib import compress
+
+    return [compress(marshal.dumps(run[start : start + _BLOCK]), _LEVEL) for start in range(0, len(run), _BLOCK)]
+
+
+def _decompress(blocks: list[bytes]) -> Iterator[Name]:
+    from zlib import decompress
+
+    for block in blocks:
+        # The bytes come from this process.
+        yield from cast("list[Name]", marshal.loads(decompress(block)))
+
+
+_MAX_ANCESTORS = 32
+_DUCKLAKE_NAME = r"(?:sbbf-[0-9a-f]{16}-[0-9a-f]{8}-)?ducklake-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"
+"""Name of a data file that DuckLake writes, or of a copy of it."""
+
+
+def managing_table(folder: str) -> tuple[str, str] | None:
+    """Return format and folder of the table that the files of a folder belong to, such as `("Delta", "/lake/orders")`, or None."""
+    folder = os.path.realpath(folder)
+    for _ in range(_MAX_ANCESTORS):
+        kind = format_of(folder)
+        if kind is not None:
+            return kind, folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            break
+        folder = parent
+    return None
+
+
+def ducklake_folder(path: str) -> str | None:
+    """Return the folder of a file that has a name as DuckLake gives, whose catalog is elsewhere; None for other names."""
+    folder, _, name = path.rpartition("/")
+    return (folder or ".") if re.fullmatch(_DUCKLAKE_NAME, name) else None
+
+
+def format_of(folder: str) -> str | None:
+    """Return the format of the table whose root is this folder, or None."""
+
+    def names(inner: str) -> Iterator[str]:
+        with suppress(OSError), os.scandir(os.path.join(folder, inner)) as entries:
+            yield from (entry.name for entry in entries)
+
+    # A link to a log that is not there, as on a disk that is not mounted, makes it no folder of plain files.
+    return recognise(lambda inner: os.path.lexists(os.path.join(folder, inner)), names)
+
+
+def recognise(has: Callable[[str], bool], names: Callable[[str], Iterator[str]]) -> str | None:
+    """Return the format of a table, or None, by whether its root has folders, and by the names in them."""
+    if has("_delta_log"):
+        return "Delta"
+    if has(".hoodie"):
+        return "Hudi"
+    if any(name.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text")) for name in names("metadata")):
+        return "Iceberg"
+    if any(name.startswith("schema-") for name in names("schema")) and has("snapshot") and has("manifest"):
+        return "Paimon"
+    return None

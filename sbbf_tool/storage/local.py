@@ -75,12 +75,7 @@ def begin_copy(source: Source, target: str, count: int) -> Iterator[BegunCopy | 
 
 
 def replace(
-    source: Source,
-    target: str,
-    keep: int,
-    pieces: Iterable[Bytes],
-    verify: Callable[[Source], None],
-    begun: BegunCopy | None = None,
+    source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None], begun: BegunCopy | None = None
 ) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 

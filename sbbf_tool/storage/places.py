@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.storage import listing, local, tables
+from sbbf_tool.storage import listing, local
 from sbbf_tool.storage.source import LocalSource, Piece, Source, blocks_of
 from sbbf_tool.storage.system_calls import ensure_can_change, reason_of
 from sbbf_tool.storage.threads import holding
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from sbbf_tool.storage.copying import BegunCopy
     from sbbf_tool.storage.folders import Folders
     from sbbf_tool.storage.inputs import FileIn, FileSystemLike, Readable
-    from sbbf_tool.storage.objects.location import Location
-    from sbbf_tool.storage.objects.store import Version
+    from sbbf_tool.storage.objects.store import Location, Version
     from sbbf_tool.storage.spool import Spool
 
 _ONE_SLASH = r"(?i)(file|dbfs|hdfs|viewfs|s3[an]?|gs|abfss?|wasbs?):/(?!/)"
@@ -62,7 +61,7 @@ def open_source(name: Readable | FileIn) -> Source:
 def open_folders(name: str) -> Folders:
     """Return the access to the metadata files of a table at this path or URL."""
     if is_url(name):
-        from sbbf_tool.storage.objects.folders import ObjectFolders
+        from sbbf_tool.storage.objects.stores import ObjectFolders
 
         return ObjectFolders()
     from sbbf_tool.storage.folders import LocalFolders
@@ -138,7 +137,7 @@ def find_table_format(name: str) -> str | None:
     """Return the format of the table whose root a name is, such as `Delta`; None for files, other folders and globs."""
     if not is_url(name):
         path = local_path(name)
-        return tables.format_of(path) if os.path.isdir(path) else None
+        return listing.format_of(path) if os.path.isdir(path) else None
     if name.endswith(".parquet") or re.search(listing.WILDCARD, name) or not is_listed_here(name):
         return None
     from sbbf_tool.storage.objects import listing as object_listing
@@ -171,7 +170,7 @@ def is_listed_here(name: str) -> bool:
     """Return whether `entries` can list this name; Hadoop lists HDFS and the schemes that this package does not support."""
     if not is_url(name):
         return True
-    from sbbf_tool.storage.objects.location import parse_location
+    from sbbf_tool.storage.objects.store import parse_location
 
     try:
         return parse_location(name).service != "hdfs"
@@ -187,7 +186,7 @@ def size_and_etag(name: str) -> tuple[int, str] | None:
 
 def _find_version(name: str) -> Version | None:
     """Return the present version of an object; None if it does not exist."""
-    from sbbf_tool.storage.objects.location import parse_location
+    from sbbf_tool.storage.objects.store import parse_location
     from sbbf_tool.storage.objects.stores import store_of
 
     location = parse_location(name)
@@ -228,8 +227,8 @@ class TableFinder:
                 if len(self._folders) >= _MOST_FOLDERS:
                     # Other threads may read the dictionary.
                     self._folders = {}
-                table = self._folders[folder] = tables.managing_table(folder)
-        if table is None and (ducklake := tables.ducklake_folder(name)) is not None:
+                table = self._folders[folder] = listing.managing_table(folder)
+        if table is None and (ducklake := listing.ducklake_folder(name)) is not None:
             return "DuckLake", ducklake
         return table
 
@@ -260,15 +259,11 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
     """
     ensure_can_change(target)
     if is_url(target):
-        from sbbf_tool.storage.objects import publish
+        from sbbf_tool.storage.objects import stores
 
         if append:
-            raise RefusedError(
-                "an object cannot be appended to",
-                file=target,
-                hint="do not append: the store copies the old bytes itself",
-            )
-        publish.ensure_writable(target, in_place=in_place)
+            raise RefusedError("an object cannot be appended to", file=target, hint="do not append: the store copies the old bytes itself")
+        stores.ensure_writable(target, in_place=in_place)
         return
     try:
         path = _locate(target)
@@ -290,9 +285,9 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
 def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> None:
     """Raise RefusedError if `target`, open as `source`, could not be changed in place, as far as this can be checked in advance."""
     if is_url(target):
-        from sbbf_tool.storage.objects import publish
+        from sbbf_tool.storage.objects import stores
 
-        publish.ensure_replaceable(source)
+        stores.ensure_replaceable(source)
         return
     real = os.path.realpath(_locate(target))
     ensure_open_to_new_files(os.path.dirname(real), target)
@@ -375,19 +370,14 @@ def begin_copy(source: Source, target: str, count: int) -> AbstractContextManage
 
 
 def replace(
-    source: Source,
-    target: str,
-    keep: int,
-    pieces: Iterable[Piece],
-    verify: Callable[[Source], None],
-    begun: BegunCopy | None = None,
+    source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None], begun: BegunCopy | None = None
 ) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`: see `local.replace`."""
     ensure_can_change(target)
     if is_url(target):
-        from sbbf_tool.storage.objects import publish
+        from sbbf_tool.storage.objects import stores
 
-        return publish.replace(source, target, keep, tuple(pieces), verify)
+        return stores.replace(source, target, keep, tuple(pieces), verify)
     return local.replace(source, local_path(target), keep, blocks_of(pieces), verify, begun)
 
 

@@ -1,4 +1,4 @@
-"""Calls of the operating system that differ between Linux, macOS and Windows, locks, and the text of errors.
+"""Calls of the operating system that differ between Linux, macOS and Windows, locks, memory, and the text of errors.
 
 Locks are taken with flock(2). NFS turns them into byte-range locks, and gives an exclusive lock only to a writable descriptor.
 Windows has no `flock`, and cannot rename or remove a file that is open. So sbbf only reads there, and refuses to change files.
@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from threading import Lock
@@ -209,3 +209,56 @@ def close(fd: int) -> None:
     """Close a descriptor and ignore errors: it was only read from, or `fsync` has already written its bytes to disk."""
     with suppress(OSError):
         os.close(fd)
+
+
+_GROUPS = "/proc/self/cgroup"
+_USUAL_BYTES = 8 << 30
+"""Memory of a machine whose system, such as Windows, does not report it by `sysconf`."""
+_UNIFIED, _OLD = "/sys/fs/cgroup", "/sys/fs/cgroup/memory"
+
+
+def memory_bytes() -> int:
+    """Return the memory that this process may use: that of the machine, or the limit of its control group (cgroup v1 or v2)."""
+    return min([_machine_bytes(), *_limits()])
+
+
+def _machine_bytes() -> int:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return _USUAL_BYTES
+
+
+def _limits() -> Iterator[int]:
+    """Yield the limits of the control group and of all groups above it, as far as this process can read them."""
+    for path in _limit_files():
+        try:
+            with open(path, encoding="ascii") as stream:
+                text = stream.read(64).strip()
+        except (OSError, ValueError):
+            continue
+        if text.isdecimal() and int(text) > 0:  # v2 writes `max` if there is no limit
+            yield int(text)
+
+
+def _limit_files() -> Iterator[str]:
+    try:
+        with open(_GROUPS, encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.read(64 << 10).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number == "0" and not controllers:
+            root, name = _UNIFIED, "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = _OLD, "memory.limit_in_bytes"
+        else:
+            continue
+        # In a container, the path may be the host's path: then the root is the group itself.
+        group = path.strip("/")
+        while True:
+            yield os.path.join(root, group, name)
+            if not group:
+                break
+            group = os.path.dirname(group)

@@ -13,15 +13,12 @@ from itertools import accumulate, repeat, starmap
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from sbbf_tool.errors import NoColumnError, UsageError
-from sbbf_tool.file.bitmaps import bitmap_of, count_bits, iterate, unite
 from sbbf_tool.file.doubts import doubt_of_chunk
-from sbbf_tool.file.filter_answers import BulkAnswer
+from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of, count_bits, iterate, unite
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow
-from sbbf_tool.file.question import Question
-from sbbf_tool.file.reuse import Reuse
-from sbbf_tool.file.table_file import TableFile
-from sbbf_tool.file.texts import values_of
+from sbbf_tool.file.question import Question, values_of
+from sbbf_tool.file.table_file import Reuse, TableFile
 from sbbf_tool.frozen import Frozen, field, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import quote

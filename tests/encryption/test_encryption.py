@@ -10,8 +10,7 @@ import pytest
 
 from sbbf_tool.encryption import modules
 from sbbf_tool.encryption.file_cipher import algorithm_of
-from sbbf_tool.encryption.key_material import parse_material, parse_material_file
-from sbbf_tool.encryption.keys import Keys, describe_key
+from sbbf_tool.encryption.keys import Keys, describe_key, parse_material, parse_material_file
 from sbbf_tool.encryption.modules import FileAad, Key, Module
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import _material_beside

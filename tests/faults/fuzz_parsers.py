@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from sbbf_tool.encryption.key_material import parse_material, parse_material_file
+from sbbf_tool.encryption.keys import parse_material, parse_material_file
 from sbbf_tool.errors import SbbfError, UnreadableError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, parse_bloom64
 from sbbf_tool.extensions.paimon.index_container import build_container, parse_container

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sbbf_tool.errors import UsageError
-from sbbf_tool.file.question import question_of
-from sbbf_tool.file.texts import Texts
+from sbbf_tool.file.question import Texts, question_of
 from sbbf_tool.parquet import literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical

@@ -53,7 +53,7 @@ def account_signature() -> str:
     """Return the query of a URL that allows everything in the account."""
     from azure.storage.blob import AccountSasPermissions, ResourceTypes, generate_account_sas
 
-    from sbbf_tool.storage.objects.azure_account import EMULATOR_KEY
+    from sbbf_tool.storage.objects.azure import EMULATOR_KEY
 
     everything = ResourceTypes(service=True, container=True, object=True), AccountSasPermissions.from_string("rwdxlacuptfi")
     signature: str = generate_account_sas(ACCOUNT, EMULATOR_KEY, *everything, expiry=datetime(2099, 1, 1, tzinfo=UTC))

@@ -15,8 +15,8 @@ from objects import azure_server, google_server
 from objects.large_files import large, small
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.storage.objects import azure_blocks
-from sbbf_tool.storage.objects.azure_account import EMULATOR_KEY
+from sbbf_tool.storage.objects import azure
+from sbbf_tool.storage.objects.azure import EMULATOR_KEY
 from support.buckets import forget_clients
 from support.http_site import serve
 
@@ -61,7 +61,7 @@ def test_changes_of_azure_print_no_signature(container, fault, capfd, root_log, 
     use_account(container, monkeypatch, SAS_TOKEN=f"{azure_server.account_signature()}&extra={SECRET}")
     root_log.truncate(0)
     # Also of the URL with which the service itself would read.
-    monkeypatch.setattr(azure_blocks, "MOST_UPLOADED_AGAIN", 1 << 20)
+    monkeypatch.setattr(azure, "MOST_UPLOADED_AGAIN", 1 << 20)
     if fault is not None:
         container.proxy.fault = lambda exchange: fault if exchange.method == "PUT" else None
     for words in CHANGES:
@@ -135,7 +135,7 @@ def test_a_service_account_of_google(google_bucket, token_server, fault, monkeyp
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
-    from sbbf_tool.storage.objects import google_account
+    from sbbf_tool.storage.objects import google
 
     url = google_bucket.put("x.parquet", small())
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -149,7 +149,7 @@ def test_a_service_account_of_google(google_bucket, token_server, fault, monkeyp
         "gcs_base_url": google_bucket.proxy.url,
     }
     # obstore reads without credentials, because it signs its own tokens; the requests that write are signed by google-auth.
-    monkeypatch.setattr(google_account, "_service_account", lambda: account)
+    monkeypatch.setattr(google, "_service_account", lambda: account)
     forget_clients()
     if fault is not None:
         google_bucket.proxy.fault = lambda exchange: fault if google_server.operation(exchange) == "Upload" else None
@@ -205,11 +205,11 @@ def test_a_change_is_undone_and_applied(service, request, tmp_path):
 
 
 def test_a_service_account_whose_key_cannot_be_used(google_bucket, tmp_path, monkeypatch):
-    from sbbf_tool.storage.objects import google_account
+    from sbbf_tool.storage.objects import google
 
     url = google_bucket.put("x.parquet", small())
     account = {"type": "service_account", "client_email": "me", "private_key": SECRET, "token_uri": "http://127.0.0.1:1/"}
-    monkeypatch.setattr(google_account, "_service_account", lambda: {**account, "gcs_base_url": google_bucket.proxy.url})
+    monkeypatch.setattr(google, "_service_account", lambda: {**account, "gcs_base_url": google_bucket.proxy.url})
     forget_clients()
     with pytest.raises(Exception, match="no usable credentials") as caught:
         sbbf_tool.add_filters(url, ["id"], in_place=True)

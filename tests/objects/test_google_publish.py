@@ -12,7 +12,7 @@ import sbbf_tool
 from objects.google_server import operation
 from objects.large_files import large, small
 from sbbf_tool.errors import ChangedError, RefusedError, WriteError
-from sbbf_tool.storage.objects import cloud, google_publish
+from sbbf_tool.storage.objects import cloud, google
 from support.tables import each
 
 pytestmark = pytest.mark.environment(minutes=1)
@@ -79,7 +79,7 @@ def test_a_warning_reports_an_access_list(google_bucket):
 
 
 def test_a_tail_in_several_requests(google_bucket, monkeypatch):
-    monkeypatch.setattr(google_publish, "UPLOAD_PART", 256 << 10)
+    monkeypatch.setattr(google, "UPLOAD_PART", 256 << 10)
     monkeypatch.setattr("google.cloud.storage.blob._MAX_MULTIPART_SIZE", 256 << 10)
     url = google_bucket.put("x.parquet", large())
     sbbf_tool.add_filters(url, ["id", "payload"], in_place=True)
@@ -143,5 +143,5 @@ def test_checksums_of_concatenated_bytes(lengths):
         return base64.b64encode(google_crc32c.Checksum(data).digest()).decode()
 
     parts = [os.urandom(length) for length in lengths]
-    assert google_publish.checksum_of((checksum(part), len(part)) for part in parts) == checksum(b"".join(parts))
+    assert google.checksum_of((checksum(part), len(part)) for part in parts) == checksum(b"".join(parts))
     assert checksum(b"123456789") == "4waSgw=="  # RFC 3720, section B.4

@@ -14,7 +14,7 @@ from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.storage import places
 from sbbf_tool.storage.objects.conditional import plan_parts
 from sbbf_tool.storage.objects.listing import _build_matcher
-from sbbf_tool.storage.objects.location import parse_location
+from sbbf_tool.storage.objects.store import parse_location
 from support.tables import each
 
 MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40

@@ -14,10 +14,9 @@ from objects.large_files import large, small
 from sbbf_tool.cli import run
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError
 from sbbf_tool.storage.objects.arrow import ArrowStore
-from sbbf_tool.storage.objects.location import parse_location
-from sbbf_tool.storage.objects.store import OtherVersionError, list_keys
+from sbbf_tool.storage.objects.store import OtherVersionError, list_keys, parse_location
 from sbbf_tool.storage.places import open_source, parquet_files
-from sbbf_tool.storage.source import LocalSource
+from sbbf_tool.storage.source import LocalSource, PlannedSource
 from support import http_site
 from support.buckets import forget_clients
 from support.swift_server import free_ports
@@ -256,7 +255,7 @@ def test_every_write_is_refused(store, tmp_path):
             store.ensure_writable(target, in_place=in_place)
     (tmp_path / "old").write_bytes(small())
     with LocalSource(tmp_path / "old") as source, pytest.raises(RefusedError, match="sbbf cannot write to"):
-        store.replace(source, target, source.size, (b"x",))
+        store.replace(source, target, PlannedSource(target.name, source, source.size, [b"x"]))
     assert os.listdir(tmp_path) == ["old"]
 
 

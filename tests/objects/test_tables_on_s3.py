@@ -18,9 +18,9 @@ from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.storage.objects.cloud import CloudStore
-from sbbf_tool.storage.objects.folders import ObjectFolders
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.store import list_keys
+from sbbf_tool.storage.objects.stores import ObjectFolders
 from sbbf_tool.storage.places import open_folders
 from support.buckets import Bucket
 from support.calls import call

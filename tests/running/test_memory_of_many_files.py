@@ -13,8 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.storage.listing import entries
-from sbbf_tool.storage.sorted_names import sort_names
+from sbbf_tool.storage.listing import entries, sort_names
 from support.lakes import linked_files
 from support.tables import each
 
@@ -61,7 +60,7 @@ def test_memory_does_not_grow_with_files(lakes, monkeypatch, tmp_path, command):
     monkeypatch.chdir(tmp_path)
     # These constants bound what is in memory at once, so less of it makes growth visible with fewer files.
     for name, value in {
-        "sbbf_tool.storage.sorted_names._RUN": 100,
+        "sbbf_tool.storage.listing._RUN": 100,
         "sbbf_tool.running.local._FILES_PER_TASK": 5,
         "sbbf_tool.running.local._FILES_WITHOUT_PROCESSES": 10,
         "sbbf_tool.cli.report._MOST_IN_MEMORY": 50,
@@ -100,7 +99,7 @@ def test_names_in_runs_have_the_order_of_a_list(tmp_path, monkeypatch):
 
     expected = list_names()
     assert len(expected) == 2 * 59
-    monkeypatch.setattr("sbbf_tool.storage.sorted_names._RUN", 2)
+    monkeypatch.setattr("sbbf_tool.storage.listing._RUN", 2)
     assert list_names() == expected
 
 

@@ -17,7 +17,7 @@ from sbbf_tool.errors import OversizedPageError
 from sbbf_tool.extensions.paimon import build_paimon_index
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.parquet.idl.ttypes import CompressionCodec, Encoding, PageType
-from sbbf_tool.storage.memory import memory_bytes
+from sbbf_tool.storage.system_calls import memory_bytes
 from support.page_bombs import Page, compress, write_pages, zstd_zeros
 from support.samples import build_elsewhere
 from support.tables import each

@@ -21,7 +21,7 @@ from sbbf_tool.extensions.paimon.fast_hash import ColumnHashes, ColumnTypes, Has
 from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.parquet.footer import TAIL_BYTES, Footer, parse_tail
-from sbbf_tool.parquet.page_sizes import HeaderWalk
+from sbbf_tool.parquet.pages import HeaderWalk
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,9 +16,8 @@ from pyarrow import fs as arrow
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import MissingError, UnreadableError, UsageError
-from sbbf_tool.storage.objects.location import Location, parse_location
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import DeniedError, OtherVersionError, ReadOnlyStore, Version
+from sbbf_tool.storage.objects.store import DeniedError, Location, OtherVersionError, ReadOnlyStore, Version, parse_location
 
 
 class ArrowStore(ReadOnlyStore):

@@ -1,6 +1,6 @@
 """Reads of Google Cloud Storage, Azure and HTTP servers, through obstore (the Rust crate object_store), and the logs of tables.
 
-`azure_publish` and `google_publish` replace objects, by the services' own libraries: obstore has no block lists and composes nothing.
+`azure` and `google` replace objects, by the services' own libraries: obstore has no block lists and composes nothing.
 
 obstore finds credentials: `GOOGLE_APPLICATION_CREDENTIALS`, application default credentials and the machine's service account;
 `AZURE_STORAGE_*` and `AZURE_*`, managed and workload identity. An HTTP server must support ranges (RFC 9110, section 14) and distinguish
@@ -22,21 +22,29 @@ from obstore import exceptions
 from obstore.store import HTTPStore, from_url
 
 from sbbf_tool.errors import MissingError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, GOOGLE_HINT, CloudWriter, understanding_answers
-from sbbf_tool.storage.objects.conditional import call_to_write, create, ensure_free, remove
-from sbbf_tool.storage.objects.location import Location
+from sbbf_tool.storage.objects.conditional import (
+    AZURE_HINT,
+    GOOGLE_HINT,
+    CloudWriter,
+    call_to_write,
+    create,
+    ensure_free,
+    remove,
+    understanding_answers,
+)
 from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, Budget, retries_of, tries_of, unreachable_error
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
     Answer,
     DeniedError,
+    Location,
     OtherVersionError,
     ReadOnlyStore,
     Version,
     naming_the_extra,
 )
-from sbbf_tool.storage.source import Piece, Source
+from sbbf_tool.storage.source import PlannedSource, Source
 
 BUDGET = Budget()
 """When a request to Azure or Google is given up."""
@@ -75,10 +83,10 @@ class CloudStore(ReadOnlyStore):
         """The writing half, whose library only writes load. Raises RefusedError for HTTP, DeniedError and UsageError."""
         with naming_the_extra(self._service):
             if self._service == "azure":
-                from sbbf_tool.storage.objects.azure_publish import AzureWriter
+                from sbbf_tool.storage.objects.azure import AzureWriter
 
                 return AzureWriter(self._retries, self._store.config)
-            from sbbf_tool.storage.objects.google_publish import GoogleWriter
+            from sbbf_tool.storage.objects.google import GoogleWriter
 
             return GoogleWriter(self._retries, self._store.config)
 
@@ -90,8 +98,10 @@ class CloudStore(ReadOnlyStore):
             with understanding_answers():
                 self.writer.ensure_replaceable(target.key)
 
-    def replace(self, source: Source, target: Location, keep: int, pieces: tuple[Piece, ...]) -> list[str]:
-        return call_to_write(lambda: self.writer).replace(source, target, keep, pieces)
+    def replace(self, source: Source, target: Location, planned_source: PlannedSource) -> list[str]:
+        writer = call_to_write(lambda: self.writer)
+        with understanding_answers():
+            return writer.upload(writer, source, target, planned_source).publish()
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         def request() -> tuple[bytes, Version]:

@@ -9,12 +9,10 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
-from sbbf_tool.storage.listing import WILDCARD, Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, translate
+from sbbf_tool.storage.listing import WILDCARD, Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, recognise, translate
 from sbbf_tool.storage.objects.conditional import write_parts
-from sbbf_tool.storage.objects.location import Location, parse_location
-from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, ObjectStore, Version, list_keys
+from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, Location, ObjectStore, Version, list_keys, parse_location
 from sbbf_tool.storage.objects.stores import store_of
-from sbbf_tool.storage.tables import recognise
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

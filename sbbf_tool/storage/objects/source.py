@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from pyarrow import NativeFile
 
-    from sbbf_tool.storage.objects.location import Location
-    from sbbf_tool.storage.objects.store import ObjectStore
+    from sbbf_tool.storage.objects.store import Location, ObjectStore
 
 _TAIL_BYTES = 64 << 10
 _LEAST_BYTES = 4 << 10

@@ -8,29 +8,53 @@ The last request requires the ETag that was read (`If-Match`), or that no blob e
 the blob, so those of the old one are sent again. Blocks that no blob contains are invisible; the next change of the blob removes them, or
 Azure after a week.
 
-A blob that was written by one Put Blob has no blocks, nor does a file that the Data Lake API wrote. Up to 16 MiB of it are uploaded as
-blocks; beyond, the service copies them (Put Block From URL), or, if it refuses, they are uploaded too.
+A blob has at most 50,000 blocks, whose ids all have the same length. A blob that was written by one Put Blob has no blocks, nor does a
+file that the Data Lake API wrote. Up to 16 MiB of it are uploaded as blocks; beyond, the service copies them (Put Block From URL), or, if
+it refuses, they are uploaded too.
+
+The client has the settings with which obstore reads: `AZURE_STORAGE_ACCOUNT_NAME` unless the URL names the account, then an account key
+(`AZURE_STORAGE_ACCOUNT_KEY`), a shared access signature (`AZURE_STORAGE_SAS_TOKEN`), a bearer token (`AZURE_STORAGE_TOKEN`), or what
+azure-identity finds: a service principal, a workload or managed identity, or the login of a developer's tools. `AZURE_STORAGE_ENDPOINT`
+names another endpoint, `AZURE_STORAGE_USE_EMULATOR` Azurite.
 """
 
 from __future__ import annotations
 
-from base64 import b64decode
-from datetime import UTC, datetime
-from typing import Any
+import os
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import azure.core.exceptions as wrong
 import urllib3
 from azure.core import MatchConditions
-from azure.storage.blob import BlobBlock, BlobClient, BlobProperties, BlobType, ContentSettings, StandardBlobTier
+from azure.core.credentials import AccessToken, AzureSasCredential
+from azure.storage.blob import (
+    BlobBlock,
+    BlobClient,
+    BlobProperties,
+    BlobSasPermissions,
+    BlobType,
+    ContainerClient,
+    ContentSettings,
+    StandardBlobTier,
+    generate_blob_sas,
+)
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.objects.azure_account import AzureContainer
-from sbbf_tool.storage.objects.azure_blocks import build_block_list, encode_id, new_ids, plan_blocks
-from sbbf_tool.storage.objects.cloud_writer import AZURE_HINT, CloudWriter
+from sbbf_tool.storage.objects.answers import limited_session
 from sbbf_tool.storage.objects.conditional import (
+    AZURE_HINT,
+    MIB,
     PARQUET_TYPE,
+    UPLOAD_PART,
     WHOLE_BYTES,
+    CloudWriter,
     Part,
     Upload,
     md5_of,
@@ -39,7 +63,7 @@ from sbbf_tool.storage.objects.conditional import (
 )
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import OtherVersionError
+from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
 
 
 class _BlobUpload(Upload):
@@ -47,7 +71,7 @@ class _BlobUpload(Upload):
     blob: BlobClient
 
     def write(self) -> None:
-        self.blob = self.store.container.blob(self.target.key)
+        self.blob = self.store.blob(self.target.key)
         attributes = self._attributes()
         condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing}
         if self.in_place:
@@ -97,7 +121,7 @@ class _BlobUpload(Upload):
         size = part.end - part.start
         if part.is_copy:
             assert self.old is not None
-            source = _writer_of(self.old).container.copy_source(self.old.location.key)
+            source = _writer_of(self.old).copy_source(self.old.location.key)
             # The library has no argument for this condition.
             headers = {"x-ms-source-if-match": self.old.version.tag or "*"}
             try:
@@ -140,14 +164,14 @@ class _BlobUpload(Upload):
     def _can_copy(self) -> bool:
         if self.old is None or self.old.version.tag is None:
             return False
-        return _writer_of(self.old).container.account == self.store.container.account
+        return _writer_of(self.old).account == self.store.account
 
     def _attributes(self) -> dict[str, Any]:
         """Return the arguments that give the new blob the attributes of the old one; add warnings about those that are lost."""
         if self.old is None:
             return {"content_settings": ContentSettings(content_type=PARQUET_TYPE)}
         writer, headers = _writer_of(self.old), dict[str, str]()
-        blob = writer.container.blob(self.old.location.key)
+        blob = writer.blob(self.old.location.key)
         options = _if_match(self.old) if self.old.version.tag else {}
         options["raw_response_hook"] = lambda answer: headers.update(answer.http_response.headers)
         try:
@@ -182,7 +206,51 @@ class AzureWriter(CloudWriter):
         super().__init__(retries)
         if config.get("use_fabric_endpoint"):
             raise RefusedError("sbbf cannot write to Microsoft Fabric", hint=ELSEWHERE)
-        self.container = AzureContainer(config["container_name"], config.get("account_name"))
+        self._open_container(config["container_name"], config.get("account_name"))
+
+    def _open_container(self, container: str, account: str | None) -> None:
+        """Make the client; `account` is that which the URL names."""
+        uses_emulator = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true", "yes", "on", "y")
+        self.account = account or _setting("AZURE_STORAGE_ACCOUNT_NAME") or (_EMULATOR if uses_emulator else "")
+        if not self.account:
+            raise DeniedError("no account is set", hint=AZURE_HINT)
+        endpoint = _setting("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT") or f"https://{self.account}.blob.core.windows.net"
+        if uses_emulator:
+            endpoint = f"{os.environ.get('AZURITE_BLOB_STORAGE_URL') or 'http://127.0.0.1:10000'}/{self.account}"
+        self._key = _setting("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
+        self._key = self._key or (EMULATOR_KEY if uses_emulator else "")
+        self._signature = _setting("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN").lstrip("?")
+        self._credential: Any = None
+        if self._key:
+            self._credential = {"account_name": self.account, "account_key": self._key}
+        elif self._signature:
+            self._credential = AzureSasCredential(self._signature)
+        elif token := _setting("AZURE_STORAGE_TOKEN"):
+            self._credential = SimpleNamespace(get_token=lambda *_, **__: AccessToken(token, sys.maxsize))
+        else:
+            from azure.identity import DefaultAzureCredential
+
+            self._credential = DefaultAzureCredential()
+        # `CloudWriter.send` repeats requests.
+        limits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, "retry_total": 0}
+        try:
+            self._container = ContainerClient(endpoint, container, credential=self._credential, session=limited_session(), **limits)
+        except ValueError as error:
+            raise DeniedError(f"no usable credentials ({error})", hint=AZURE_HINT) from None
+
+    def blob(self, key: str) -> BlobClient:
+        return self._container.get_blob_client(key)
+
+    def copy_source(self, key: str) -> dict[str, Any]:
+        """Return the arguments with which the service itself reads a blob of this container. They contain credentials."""
+        url = self.blob(key).url
+        if self._key:
+            expiry, read = datetime.now(UTC) + _COPY_TIME, BlobSasPermissions(read=True)
+            place = (self.account, self._container.container_name, key)
+            return {"source_url": f"{url}?{generate_blob_sas(*place, account_key=self._key, permission=read, expiry=expiry)}"}
+        if self._signature:
+            return {"source_url": f"{url}?{self._signature}"}
+        return {"source_url": url, "source_authorization": f"Bearer {self._credential.get_token(_SCOPE).token}"}
 
     def status_of(self, error: Any) -> tuple[int, str]:
         code = getattr(error, "error_code", None)
@@ -202,7 +270,7 @@ class AzureWriter(CloudWriter):
         return super().describe(error)
 
     def ensure_replaceable(self, key: str) -> None:
-        _ensure_replaceable(self.send(self.container.blob(key).get_blob_properties))
+        _ensure_replaceable(self.send(self.blob(key).get_blob_properties))
 
 
 def _writer_of(old: ObjectSource) -> AzureWriter:
@@ -235,3 +303,85 @@ def _ensure_replaceable(blob: BlobProperties) -> None:
         raise RefusedError("the object is encrypted with a key that only its writer has (customer-provided key)", hint=ELSEWHERE)
     if blob.copy.status == "pending":
         raise RefusedError("the object is still being copied", hint="run the command again when the copy is complete")
+
+
+MOST_BLOCKS = 50_000
+MOST_UPLOADED_AGAIN = 16 * MIB
+"""Maximum number of old bytes that are uploaded as blocks; the service copies more itself."""
+
+_COPY_BLOCK = 32 * MIB
+_ID_BYTES = 24
+# Two runs that change the same blob at once must not choose the same id: the one would commit a block of the other.
+_LEAST_ID_BYTES = 4
+
+
+class BlockPlan(NamedTuple):
+    num_old: int
+    """Number of old blocks with which the new blob begins."""
+    parts: tuple[Part, ...]
+    """The bytes after them; each part becomes a block."""
+
+
+def plan_blocks(sizes: Sequence[int], keep: int, size: int, can_copy: bool) -> BlockPlan:
+    """Plan the blocks of a blob of `size` bytes that keeps the first `keep` bytes of an old one, whose blocks have these sizes.
+
+    Old bytes after the last whole block that is kept become new blocks: copied by the service if there are many, otherwise uploaded. No
+    block has old and new bytes, so that a later change keeps the blocks with the old ones.
+    """
+    ends = list(accumulate(sizes))
+    count = sum(end <= keep for end in ends)
+    while True:
+        start = ends[count - 1] if count else 0
+        copied = keep if can_copy and keep - start > MOST_UPLOADED_AGAIN else start
+        parts = (
+            *_split(start, copied, _COPY_BLOCK, True),
+            *_split(copied, keep, UPLOAD_PART, False),
+            *_split(keep, size, UPLOAD_PART, False),
+        )
+        excess = count + len(parts) - MOST_BLOCKS
+        if excess <= 0:
+            return BlockPlan(count, parts)
+        if not count:
+            raise RefusedError(f"the object would have more than {MOST_BLOCKS:,} blocks", hint=ELSEWHERE)
+        count = max(0, count - excess)
+
+
+def _split(start: int, end: int, usual: int, is_copy: bool) -> list[Part]:
+    return [Part(offset, min(offset + usual, end), is_copy) for offset in range(start, end, usual)]
+
+
+def new_ids(old: Sequence[str], count: int) -> list[str]:
+    """Return random texts whose Base64 are block ids with the length of the old ones. Raises RefusedError if those are too short."""
+    length = len(b64decode(old[0])) if old else _ID_BYTES
+    if length < _LEAST_ID_BYTES:
+        raise RefusedError(f"the object's block ids have {length} bytes: too few for new ones that no other run uses", hint=ELSEWHERE)
+    in_use, ids = set(old), dict[str, None]()
+    while len(ids) < count:
+        # The library takes an id as text: of each byte, the seven bits of an ASCII character.
+        new_id = bytes(byte & 0x7F for byte in os.urandom(length)).decode()
+        if encode_id(new_id) not in in_use:
+            ids[new_id] = None
+    return list(ids)
+
+
+def encode_id(text: str) -> str:
+    """Return a block id as the service states it."""
+    return b64encode(text.encode()).decode()
+
+
+def build_block_list(old: Sequence[str], new: Sequence[str]) -> bytes:
+    """Build the body of Put Block List, of ids as the service states them: committed blocks, then uncommitted ones."""
+    blocks = [f"<Committed>{block_id}</Committed>" for block_id in old] + [f"<Uncommitted>{block_id}</Uncommitted>" for block_id in new]
+    return f'<?xml version="1.0" encoding="utf-8"?><BlockList>{"".join(blocks)}</BlockList>'.encode()
+
+
+_SCOPE = "https://storage.azure.com/.default"
+_COPY_TIME = timedelta(hours=6)
+
+# Azurite's account and key are public: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
+_EMULATOR = "devstoreaccount1"
+EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+def _setting(*names: str) -> str:
+    return next((value for name in names if (value := os.environ.get(name))), "")

@@ -9,36 +9,48 @@ of the object replaces and deletes what a killed process left; a lifecycle rule 
 
 A compose request takes whole objects. So if the new object keeps only a part of the old one, or that is in another bucket, the kept bytes
 are uploaded too. The parts of a composed object must have one storage class. It has a CRC32C, which is compared, and no MD5.
+
+The client has the settings with which obstore reads: the file or text of a service account's key (`GOOGLE_SERVICE_ACCOUNT`,
+`GOOGLE_SERVICE_ACCOUNT_KEY`), or application default credentials (`GOOGLE_APPLICATION_CREDENTIALS`, gcloud's login, the machine's service
+account). A service account's file with `gcs_base_url` names another endpoint. `GOOGLE_CLOUD_QUOTA_PROJECT` names the project that pays for
+requests to a bucket whose requests the reader pays.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
+import google.auth
 import google_crc32c
 import requests
 import urllib3
 from google.api_core.exceptions import GoogleAPIError
+from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import GoogleAuthError
-from google.cloud.storage import Blob
+from google.auth.transport.requests import AuthorizedSession
+from google.cloud.storage import Blob, Client
 from google.cloud.storage.exceptions import DataCorruption
+from google.oauth2.service_account import Credentials
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, WriteError
 from sbbf_tool.hints import ELSEWHERE
-from sbbf_tool.storage.objects.cloud_writer import GOOGLE_HINT, CloudWriter
+from sbbf_tool.storage.objects.answers import limited_session
 from sbbf_tool.storage.objects.conditional import (
+    GOOGLE_HINT,
     PARQUET_TYPE,
     UPLOAD_PART,
     WHOLE_BYTES,
+    CloudWriter,
     Upload,
     md5_of,
     write_once,
 )
-from sbbf_tool.storage.objects.google_account import open_bucket
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
 from sbbf_tool.storage.source import Source, Stream
@@ -171,7 +183,15 @@ class GoogleWriter(CloudWriter):
 
     def __init__(self, retries: Retries, config: dict[str, Any]) -> None:
         super().__init__(retries)
-        self.bucket = open_bucket(config["bucket"])
+        account = _service_account()
+        try:
+            credentials = _credentials(account)
+        except Exception as error:  # google-auth's own errors, and those of each kind of credential
+            raise DeniedError(f"no usable credentials ({type(error).__name__})", hint=GOOGLE_HINT) from None
+        endpoint = str(account.get("gcs_base_url") or "https://storage.googleapis.com").rstrip("/")
+        session = limited_session(AuthorizedSession(credentials))
+        client = Client(None, credentials, session, client_options={"api_endpoint": endpoint})
+        self.bucket = client.bucket(config["bucket"], user_project=os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT"))
 
     def status_of(self, error: Any) -> tuple[int, str]:
         try:
@@ -234,3 +254,30 @@ def _ensure_replaceable(blob: Blob) -> None:
         raise RefusedError("the object is encrypted with a key that only its writer has (customer-supplied key)", hint=ELSEWHERE)
     if "gzip" in str(metadata.get("contentEncoding", "")):
         raise RefusedError("the object has the content encoding gzip: readers get other bytes than are stored", hint=ELSEWHERE)
+
+
+# Otherwise the library requests the bucket, to describe it in traces, whether it writes them or not.
+os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+
+_SCOPES = ["https://www.googleapis.com/auth/devstorage.full_control"]
+
+
+def _credentials(account: dict[str, Any]) -> Any:
+    if account.get("disable_oauth"):
+        return AnonymousCredentials()
+    if account:
+        return Credentials.from_service_account_info(account, scopes=_SCOPES)
+    return google.auth.default(scopes=_SCOPES)[0]
+
+
+def _service_account() -> dict[str, Any]:
+    """Return the key of a service account that the environment names; empty if it names none."""
+    text = os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY")
+    try:
+        if not text and (path := os.environ.get("GOOGLE_SERVICE_ACCOUNT") or os.environ.get("GOOGLE_SERVICE_ACCOUNT_PATH")):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        account = json.loads(text) if text else {}
+    except (OSError, ValueError) as error:
+        raise DeniedError(f"the service account's key cannot be read ({type(error).__name__})", hint=GOOGLE_HINT) from None
+    return account if isinstance(account, dict) else {}
