@@ -17,12 +17,7 @@ from typing import Any
 import pytest
 
 from sbbf_tool.parquet.idl import ttypes
-from sbbf_tool.parquet.idl.ttypes import (
-    ColumnMetaData,
-    FileMetaData,
-    PageHeader,
-    PageType,
-)
+from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, FileMetaData, PageHeader, PageType
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ROOT / "sbbf_tool" / "parquet" / "idl"

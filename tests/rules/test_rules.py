@@ -17,10 +17,7 @@ from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_header
 from sbbf_tool.parquet.footer import build_tail
-from sbbf_tool.parquet.idl.ttypes import (
-    FileMetaData,
-    KeyValue,
-)
+from sbbf_tool.parquet.idl.ttypes import FileMetaData, KeyValue
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.rules.catalog import GROUPS, RULES

@@ -22,14 +22,7 @@ from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_draft_header, build_header
 from sbbf_tool.parquet.footer import build_tail
-from sbbf_tool.parquet.idl.ttypes import (
-    ColumnCryptoMetaData,
-    CompressionCodec,
-    Encoding,
-    EncryptionWithFooterKey,
-    FileMetaData,
-    PageType,
-)
+from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, CompressionCodec, Encoding, EncryptionWithFooterKey, FileMetaData, PageType
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import build_struct, parse_struct
 from sbbf_tool.parquet.values import read_chunk

@@ -11,18 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import (
-    Policy,
-    RefusedError,
-    SbbfError,
-    add_filters,
-    check,
-    inspect,
-    remove_filters,
-    repair,
-    resize_filters,
-    verify,
-)
+from sbbf_tool import Policy, RefusedError, SbbfError, add_filters, check, inspect, remove_filters, repair, resize_filters, verify
 from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import patch

@@ -12,15 +12,7 @@ import pytest
 
 from sbbf_tool import add_filters, inspect, probe
 from sbbf_tool.cli import run
-from sbbf_tool.parquet.idl.ttypes import (
-    ConvertedType,
-    DecimalType,
-    FileMetaData,
-    IntType,
-    LogicalType,
-    TimestampType,
-    TimeUnit,
-)
+from sbbf_tool.parquet.idl.ttypes import ConvertedType, DecimalType, FileMetaData, IntType, LogicalType, TimestampType, TimeUnit
 from support.corpus_edits import edit_footer
 from support.tables import each
 

@@ -21,8 +21,7 @@ from io import BytesIO
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
-from sbbf_tool.extensions.avro.schema import Schema, parse_schema
-from sbbf_tool.extensions.avro.values import Encoding, open_values
+from sbbf_tool.extensions.avro.schema import Encoding, Schema, open_values, parse_schema
 from sbbf_tool.parquet.compact import read_varint
 
 MAGIC = b"Obj\x01"

@@ -1,4 +1,4 @@
-"""Results of `make_corpus` and of `run_reader` and `run_writer`."""
+"""Results of `make_corpus` and `run_conformance`."""
 
 from __future__ import annotations
 

@@ -19,16 +19,7 @@ from functools import cached_property
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.files import (
-    LARGEST_METADATA,
-    ConfinedFiles,
-    FileIO,
-    OutsideError,
-    join,
-    list_names,
-    parent,
-    parse_file,
-)
+from sbbf_tool.extensions.paimon.files import LARGEST_METADATA, ConfinedFiles, FileIO, OutsideError, join, list_names, parent, parse_file
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_boolean
 from sbbf_tool.extensions.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list

@@ -9,9 +9,9 @@ EXTENSION = Extension(
     commands={"report": (f"{__name__}.command", "Write an HTML page with pictures of the filters.")},
     documents={"report": f"{__name__}.contents:PageReport"},
     figures={
-        "sbbf_tool.verbs.inspect:InspectReport": f"{__name__}.notebook:render_inspect",
-        "sbbf_tool.verbs.explain:ExplainReport": f"{__name__}.notebook:render_explain",
-        "sbbf_tool.verbs.advise:AdviceReport": f"{__name__}.notebook:render_advice",
+        "sbbf_tool.verbs.inspect:InspectReport": f"{__name__}.filter_figures:render_inspect",
+        "sbbf_tool.verbs.explain:ExplainReport": f"{__name__}.filter_figures:render_explain",
+        "sbbf_tool.verbs.advise:AdviceReport": f"{__name__}.filter_figures:render_advice",
     },
 )
 

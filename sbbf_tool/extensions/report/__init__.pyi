@@ -1,6 +1,6 @@
 """The public names of the extension: see `sbbf_tool.exports`."""
 
 from sbbf_tool.extension import Extension
-from sbbf_tool.extensions.report.write_page import write_report as write_report
+from sbbf_tool.extensions.report.page import write_report as write_report
 
 EXTENSION: Extension

@@ -50,7 +50,7 @@ def command(
     table. The findings are those of `sbbf check`, which reads data unless --quick is given. Exit code 3: a file could not be read; the page
     lists it.
     """
-    from sbbf_tool.extensions.report.write_page import write_page
+    from sbbf_tool.extensions.report.page import write_page
 
     if os.path.isfile(output) and OVERWRITE not in allow:
         raise RefusedError("the target exists", file=output, hint="name another, or remove it first")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, rate, size, table
-from sbbf_tool.extensions.report.pictures.grid import GridCell, bin_size, draw_grid
-from sbbf_tool.extensions.report.pictures.rates import Dot, Dots, cell_bounds, draw_rates
+from sbbf_tool.extensions.report.pictures.bars import GridCell, bin_size, draw_grid
+from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, load_style, rate, render_figure, size, table
+from sbbf_tool.extensions.report.pictures.rates import Curve, Dot, Dots, build_folds_figure, cell_bounds, draw_rates
+from sbbf_tool.extensions.report.pictures.tiles import build_query_figure
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_number, format_percent
-from sbbf_tool.verbs.inspect import FilterReport
+from sbbf_tool.verbs.advise import AdviceReport
+from sbbf_tool.verbs.explain import ExplainReport
+from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 RATES = "False-positive rate against bits per value"
 FILL = "Share of bits set, by column and row group"
@@ -134,3 +138,32 @@ def _fill_cell(row: FilterReport, error: str | None) -> GridCell:
     title = f"{place}: {format_percent(row.fill_ratio)} of the bits set, {blocks}, rate {format_percent(row.estimated_fpp)}"
     text = f"{row.fill_ratio * 100:.0f}"
     return GridCell(row.fill_ratio, text, title) if error is None else GridCell(row.fill_ratio, f"! {text}", f"{title}; {error}", "alarm")
+
+
+def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
+    """Yield the HTML of rate and fill; the ids begin with `key`."""
+    return _render(list(build_figures(key, report.filters, report.row_groups)))
+
+
+def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
+    """Yield the HTML of what each engine does with each row group."""
+    names = [f"row group {row.row_group}" for row in report.row_groups]
+    counts = {engine.name: Counter(engine.steps) for engine in report.engines}
+    tiles = {engine.name: list(zip(engine.steps, names, strict=False)) for engine in report.engines}
+    title = f"{report.column} = {report.value}"
+    return _render([build_query_figure(f"{key}_steps", title, counts, tiles, len(names))] if counts else [])
+
+
+def render_advice(report: AdviceReport, key: str) -> Iterator[str]:
+    """Yield the HTML of the rates that smaller filters would have."""
+    curves = [
+        Curve(column.column, tuple((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes)) for column in report.filter_sizes
+    ]
+    return _render([build_folds_figure(f"{key}_folds", curves)] if curves else [])
+
+
+def _render(figures: Sequence[Figure]) -> Iterator[str]:
+    if figures:
+        yield f'<div class="sbbf"><style>{load_style()}</style>'
+        yield from map(render_figure, figures)
+        yield "</div>"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sbbf_tool.extensions.report.pictures.bars import Bar, draw_bars, draw_histogram
-from sbbf_tool.extensions.report.pictures.figure import Figure, FigureTable, Value, count, rate, size, table
-from sbbf_tool.extensions.report.pictures.folds import Curve
-from sbbf_tool.extensions.report.pictures.grid import GridCell, draw_grid
-from sbbf_tool.extensions.report.pictures.svg import percent
+from sbbf_tool.extensions.report.pictures.bars import Bar, GridCell, draw_bars, draw_grid, draw_histogram
+from sbbf_tool.extensions.report.pictures.figure import Figure, FigureTable, Value, count, percent, rate, size, table
+from sbbf_tool.extensions.report.pictures.rates import Curve
 from sbbf_tool.extensions.report.pictures.tiles import build_query_figure
 from sbbf_tool.extensions.report.totals import LOWEST_DECADE, LakeTotals, Partition, QuerySum, Sums
 from sbbf_tool.numbers import format_count, format_percent, format_size

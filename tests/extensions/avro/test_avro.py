@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro import file as avro_file
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, parse_header, unpack
-from sbbf_tool.extensions.avro.schema import parse_schema
-from sbbf_tool.extensions.avro.values import Encoding, open_values
+from sbbf_tool.extensions.avro.schema import Encoding, open_values, parse_schema
 from support.tables import each
 
 SYNC = bytes(range(16))
@@ -167,7 +166,7 @@ def test_a_block_of_nulls_has_no_more_of_them_than_bytes() -> None:
 
 
 def test_the_items_of_a_value_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sbbf_tool.extensions.avro.values.MAX_ITEMS", 100)
+    monkeypatch.setattr("sbbf_tool.extensions.avro.schema.MAX_ITEMS", 100)
     encoding = Encoding(parse_schema(json.dumps(array("boolean"))))
     stream = open_values((build_long(60) + bytes(60) + b"\0") * 2 + build_long(120) + bytes(120) + b"\0")
     assert len(encoding.read(stream)) == len(encoding.read(stream)) == 60

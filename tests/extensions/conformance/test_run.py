@@ -18,8 +18,7 @@ from sbbf_tool.cli import run
 from sbbf_tool.extensions.conformance import make_corpus, run_conformance
 from sbbf_tool.extensions.conformance.corpus import Corpus
 from sbbf_tool.extensions.conformance.kinds import BY_NAME, KINDS
-from sbbf_tool.extensions.conformance.readers import ReaderAnswer, judge
-from sbbf_tool.extensions.conformance.writers import judge_file
+from sbbf_tool.extensions.conformance.run import ReaderAnswer, judge, judge_file
 from sbbf_tool.extensions.paimon import probe_paimon
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.columns import PHYSICAL_TYPES

@@ -25,7 +25,7 @@ from sbbf_tool.extensions.report import write_report
 from sbbf_tool.extensions.report.contents import FileContents
 from sbbf_tool.extensions.report.gather import Gather
 from sbbf_tool.extensions.report.page import ReportPage
-from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS
+from sbbf_tool.extensions.report.pictures.figure import MOST_MARKS
 from support.defects import DEFECTS
 from support.tables import each
 

@@ -19,15 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from extensions.tables.iceberg.iceberg_tables import (
-    delete_by_position,
-    delete_by_value,
-    ids_of,
-    open_static,
-    rows,
-    sql_catalog,
-    to_hadoop,
-)
+from extensions.tables.iceberg.iceberg_tables import delete_by_position, delete_by_value, ids_of, open_static, rows, sql_catalog, to_hadoop
 from sbbf_tool import run as run_verb
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector
@@ -37,15 +29,7 @@ from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.verbs import Probe
 from support.calls import outcome
-from support.delta_logs import (
-    add,
-    inline_vector,
-    metadata,
-    protocol,
-    vector_file,
-    write_table_with_vector,
-    write_version,
-)
+from support.delta_logs import add, inline_vector, metadata, protocol, vector_file, write_table_with_vector, write_version
 from support.delta_tables import copy_table, make_table, rows_of
 from support.ducklakes import SmallLake
 from support.present import count_present

@@ -53,7 +53,7 @@ def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader:
     or cannot say for each. A writer writes the file {in} with a filter on {column} to {out}. Exit code 0: no answer is wrong; 1: a value is
     lost, or a call failed.
     """
-    from sbbf_tool.extensions.conformance.verbs import run_conformance
+    from sbbf_tool.extensions.conformance.run import run_conformance
 
     with show_progress("testing with the corpus"):
         of_tables = reader is not None and "{table}" in reader

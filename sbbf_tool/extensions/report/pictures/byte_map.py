@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS, WIDTH, label, picture, rect
+from sbbf_tool.extensions.report.pictures.figure import MOST_MARKS, WIDTH, label, picture, rect
 from sbbf_tool.numbers import format_count, format_size
 
 _MARGIN, _SPAN = 130, WIDTH - 150

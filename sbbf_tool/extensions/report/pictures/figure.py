@@ -1,15 +1,118 @@
-"""Figures: a heading, a picture, a note, and a table of the same numbers. The numbers are exact in the attribute `data-v` of a cell."""
+"""Figures: a heading, a picture as SVG text, a note, and a table of the same numbers, exact in the attribute `data-v` of a cell.
+
+Text is escaped, nothing is loaded, and a picture holds no script and no style. Colours are classes, which `style` defines for light and
+dark. Every mark has a `<title>`, which browsers show and readers read aloud.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from html import escape as escape_markup
 from itertools import islice
+from math import ceil, floor, log10
 from pkgutil import get_data
 from typing import NamedTuple
 
-from sbbf_tool.extensions.report.pictures.svg import text_of
+from sbbf_tool.display import escape
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count, format_number, format_percent, format_size
+
+WIDTH = 880
+"""Width of every picture, in the units of its `viewBox`."""
+MOST_MARKS = 2000
+"""Number of marks from which on a picture shows bins."""
+_LABEL = 26
+"""Characters of a label; longer ones are shortened in the middle, and their title is whole."""
+
+
+def text_of(text: str) -> str:
+    """Escape text for markup, without characters that hide or reverse text; bytes of file names that are not UTF-8 become codes."""
+    return escape_markup(escape(text))
+
+
+def shorten(text: str, most: int = _LABEL) -> str:
+    """Shorten text in the middle."""
+    if len(text) <= most:
+        return text
+    end = (most - 1) // 2
+    return f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
+def number(value: float) -> str:
+    """Write a coordinate with at most one decimal."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def percent(share: float) -> str:
+    """Write a power of ten as a percentage, without an exponent."""
+    text = f"{share * 100:.12f}".rstrip("0").rstrip(".")
+    return f"{text} %"
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str, title: str, opacity: float | None = None) -> str:
+    """Draw a rectangle as a mark; `kind` is the class of its colour."""
+    shade = "" if opacity is None else f' fill-opacity="{opacity:.2f}"'
+    place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
+    return f'<rect class="mark {kind}" {place}{shade}><title>{text_of(title)}</title></rect>'
+
+
+def circle(x: float, y: float, radius: float, kind: str, title: str) -> str:
+    """Draw a dot as a mark."""
+    return f'<circle class="mark {kind}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"><title>{text_of(title)}</title></circle>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str = "l") -> str:
+    """Draw a line that is no mark, such as one of a grid."""
+    return f'<path class="{kind}" d="M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"/>'
+
+
+def path(points: Sequence[tuple[float, float]], kind: str) -> str:
+    """Draw a line through points that is no mark."""
+    return f'<path class="{kind}" d="M{"L".join(f"{number(x)} {number(y)}" for x, y in points)}"/>' if points else ""
+
+
+def label(x: float, y: float, text: str, anchor: str = "start", kind: str = "t") -> str:
+    """Write text at its baseline; `anchor` is start, middle or end."""
+    end = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return f'<text class="{kind}" x="{number(x)}" y="{number(y)}"{end}>{text_of(text)}</text>'
+
+
+def picture(key: str, title: str, description: str, height: float, marks: Sequence[str]) -> str:
+    """Return a whole `<svg>`; `key` begins its ids, and is unique on a page."""
+    return (
+        f'<svg class="picture" viewBox="0 0 {WIDTH} {number(height)}" role="img" aria-labelledby="{key}_t {key}_d">'
+        f'<title id="{key}_t">{text_of(title)}</title><desc id="{key}_d">{text_of(description)}</desc>{"".join(marks)}</svg>'
+    )
+
+
+class LogAxis:
+    """A logarithmic scale from values to coordinates; values outside of it are at its ends."""
+
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        self._low, self._high = log10(low), log10(high)
+        self.start, self.end = start, end
+
+    def __call__(self, value: float) -> float:
+        share = (log10(value) - self._low) / (self._high - self._low) if value > 0 else 0.0
+        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
+
+    def powers(self, base: int, most: int) -> list[float]:
+        """Return the powers of a number on the scale, from the largest one down, about `most` of them."""
+        first, last = ceil(self._low / log10(base) - 1e-9), floor(self._high / log10(base) + 1e-9)
+        step = max(1, -(-(last - first) // most))
+        return [float(base) ** power for power in range(last, first - 1, -step)]
+
+    def draw_with(self, y: LogAxis, write: Callable[[float], str], x_label: str, y_label: str) -> list[str]:
+        """Draw a grid of this axis, its numbers at doublings, and a vertical one, a share at each decade, and name both."""
+        marks = []
+        for value in self.powers(2, 12):
+            marks += [line(self(value), y.end, self(value), y.start), label(self(value), y.start + 15, write(value), "middle", "s")]
+        for share in y.powers(10, 8):
+            marks += [line(self.start, y(share), self.end, y(share)), label(self.start - 6, y(share) + 4, percent(share), "end", "s")]
+        marks.append(label(self.end, y.start + 32, f"{x_label} (logarithmic)", "end", "s"))
+        return [*marks, label(self.start, 12, f"{y_label} (logarithmic)", kind="s")]
+
 
 _MOST_ROWS = 200
 """Rows of a table; the others are counted."""

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sbbf_tool.extensions.report.pictures.figure import Figure, count, table
-from sbbf_tool.extensions.report.pictures.svg import MOST_MARKS, WIDTH, label, picture, rect, shorten
+from sbbf_tool.extensions.report.pictures.figure import MOST_MARKS, WIDTH, Figure, count, label, picture, rect, shorten, table
 from sbbf_tool.numbers import format_count, format_percent
 
 STEPS = {

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, UnreadableError, WriteError
-from sbbf_tool.extensions.tables.delta import checkpoint as parquet_checkpoint
-from sbbf_tool.extensions.tables.delta.actions import Action, decode, parse_actions
+from sbbf_tool.extensions.tables.delta.actions import Action, decode, parse_actions, read_checkpoint, read_files
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot
 from sbbf_tool.records import file_name, optional, parse_object, required
 from sbbf_tool.running.table import read_metadata
@@ -189,7 +188,7 @@ class Log:
     def _all_actions(self, commits: Mapping[int, str], checkpoints: Iterable[Checkpoint]) -> Iterator[PathAndActions]:
         """Yield the files of these checkpoints and commits."""
         for checkpoint in checkpoints:
-            yield from self._checkpoint_files(checkpoint, parquet_checkpoint.read_files)
+            yield from self._checkpoint_files(checkpoint, read_files)
         for version in sorted(commits):
             path = f"{self.path}/{commits[version]}"
             yield path, self._read_json(path)
@@ -220,9 +219,7 @@ class Log:
     def _replay(self, segment: Segment, is_wanted: Callable[[str], bool] | None) -> DeltaSnapshot:
         snapshot = DeltaSnapshot(is_wanted)
         if segment.checkpoint is not None:
-            for path, actions in self._checkpoint_files(
-                segment.checkpoint, partial(parquet_checkpoint.read_checkpoint, is_wanted=is_wanted)
-            ):
+            for path, actions in self._checkpoint_files(segment.checkpoint, partial(read_checkpoint, is_wanted=is_wanted)):
                 with ErrorPlace(path):
                     snapshot.apply(actions)
         for version, _ in segment.commits:

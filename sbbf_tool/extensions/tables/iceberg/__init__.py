@@ -2,13 +2,11 @@
 
 From bytes to commits; modules import only from the same line and lines above:
 
-    paths                             locations in metadata, and the names by which files are opened
-    metadata, schema                  the JSON of a table: schemas, partition specs, snapshots
+    metadata, schema                  the JSON of a table: partition specs, snapshots; columns, and partition values as text
+    source                            where a table's metadata is kept, locations in it, and how a commit gets there
     manifest                          manifest lists and manifests, as Avro records with all their fields
-    partition, position_deletes       partition values as text; which files have rows deleted by position
-    source                            where a table's metadata is kept, and how a commit gets there
-    scan                              the files of a snapshot
-    commit_plan, publish              the manifests and the snapshot of a commit; the commit
+    position_deletes, scan            which files have rows deleted by position; the files of a snapshot
+    commit_plan                       the manifests and the snapshot of a commit
     folder, catalog                   tables in folders, and tables of PyIceberg's catalogs
-    table                             `IcebergTable`; `open_folder`, `open_in_catalog`
+    table                             the commit, and `IcebergTable`; `open_folder`, `open_in_catalog`
 """

@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.iceberg.metadata import MAIN, MAX_METADATA, parse_metadata, unsupported_version
-from sbbf_tool.extensions.tables.iceberg.paths import is_local
-from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError, MetadataSource, TableState, read_file
+from sbbf_tool.extensions.tables.iceberg.source import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    MetadataSource,
+    TableState,
+    is_local,
+    read_file,
+)
 from sbbf_tool.storage.folders import LocalFolders
 
 if TYPE_CHECKING:

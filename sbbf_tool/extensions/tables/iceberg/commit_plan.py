@@ -64,7 +64,7 @@ class ManifestRewrite:
 def rewrite_manifest(
     manifest: Manifest, copies: Mapping[str, Replacement], snapshot: NewSnapshot
 ) -> tuple[bytes, dict[str, Any], ManifestRewrite]:
-    """Replace files of a manifest by their copies, which are given by `paths.identity` of the old file; the new path is a location.
+    """Replace files of a manifest by their copies, which are given by `source.identity` of the old file; the new path is a location.
 
     Return the bytes of the new manifest, its record for the manifest list without path and length, and its numbers.
     """

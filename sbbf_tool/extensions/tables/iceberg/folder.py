@@ -16,8 +16,7 @@ from typing import Any
 
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, WriteError
 from sbbf_tool.extensions.tables.iceberg.metadata import MAX_METADATA, build_metadata, parse_metadata
-from sbbf_tool.extensions.tables.iceberg.paths import is_local, join, open_name
-from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, MetadataSource, TableState, read_file
+from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, MetadataSource, TableState, is_local, join, open_name, read_file
 from sbbf_tool.running.table import change_properties
 from sbbf_tool.storage import local, places
 from sbbf_tool.storage.folders import LocalFolders

@@ -15,7 +15,7 @@ from typing import Any
 from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import fields_of, parse_schema
-from sbbf_tool.extensions.tables.iceberg.paths import identity, open_name
+from sbbf_tool.extensions.tables.iceberg.source import identity, open_name
 from sbbf_tool.records import optional, required
 
 MAX_MANIFEST = 512 << 20
@@ -80,7 +80,7 @@ class IcebergEntry:
     content: int
     path: str
     key: str
-    """`paths.identity` of the path."""
+    """`source.identity` of the path."""
     format: str
     rows: int
     size: int

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector, open_batches
 from sbbf_tool.extensions.tables.iceberg.manifest import FILE_PATH_ID, POSITION_DELETES, IcebergEntry
 from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField
-from sbbf_tool.extensions.tables.iceberg.paths import open_name
+from sbbf_tool.extensions.tables.iceberg.source import open_name
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
 

@@ -17,11 +17,9 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
     parse_manifest_list,
 )
 from sbbf_tool.extensions.tables.iceberg.metadata import IcebergSnapshot, TableMetadata
-from sbbf_tool.extensions.tables.iceberg.partition import PartitionTexts
-from sbbf_tool.extensions.tables.iceberg.paths import open_name
 from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex, find_reachable
-from sbbf_tool.extensions.tables.iceberg.schema import leaves
-from sbbf_tool.extensions.tables.iceberg.source import TableState, read_file
+from sbbf_tool.extensions.tables.iceberg.schema import PartitionTexts, leaves
+from sbbf_tool.extensions.tables.iceberg.source import TableState, open_name, read_file
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.records import optional
 from sbbf_tool.reports.rows import NOT_PARQUET

@@ -1,22 +1,218 @@
-"""`IcebergTable`: the current snapshot of the branch `main` of an Iceberg table. Other branches, and tags, keep their files."""
+"""`IcebergTable`: the current snapshot of the branch `main`, and the commit that replaces its data files by copies. Other branches, and
+tags, keep their files.
+
+The manifests are written first, under new names; the commit takes effect when the source has the new snapshot. If another commit comes
+first, the new manifests are removed, and the commit is planned again. After a commit whose outcome is unknown, no file
+is removed: the table is loaded again, and the snapshot is looked for. Each attempt requires that `main` is still where it was, so at most
+one of them succeeds.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import secrets
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
-from sbbf_tool.errors import ErrorPlace
-from sbbf_tool.extensions.tables.iceberg import publish, scan
+from sbbf_tool import log
+from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, WriteError
+from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.catalog import load_source
+from sbbf_tool.extensions.tables.iceberg.commit_plan import (
+    ManifestRewrite,
+    NewSnapshot,
+    build_manifest_list,
+    build_snapshot,
+    rewrite_manifest,
+)
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
-from sbbf_tool.extensions.tables.iceberg.paths import is_below, is_local, join, open_name, parent
+from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
+from sbbf_tool.extensions.tables.iceberg.position_deletes import find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, leaves
-from sbbf_tool.extensions.tables.iceberg.source import MetadataSource
+from sbbf_tool.extensions.tables.iceberg.source import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    MetadataSource,
+    TableState,
+    identity,
+    is_below,
+    is_local,
+    join,
+    location_of,
+    open_name,
+    parent,
+)
 from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.parquet.columns import quote
-from sbbf_tool.running.table import Change, Commit, LiveFile
+from sbbf_tool.running.table import Change, Commit, LiveFile, NewFiles, attempts, change_properties
+
+_ATTEMPTS = 20
+_FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+"""Seconds; the wait doubles per attempt."""
+
+
+def ensure_changeable(source: MetadataSource, state: TableState) -> None:
+    """Raise RefusedError if no commit can be made to a table in this state."""
+    snapshot = state.metadata.current
+    source.ensure_changeable(state)
+    if "encryption.key-id" in state.metadata.properties or (snapshot is not None and snapshot.key_id is not None):
+        raise RefusedError("the table is encrypted with table encryption, which is not supported", file=source.name)
+    if snapshot is not None and snapshot.manifest_list is None:
+        raise RefusedError(
+            "the snapshot has no manifest list, as very old writers made them", file=source.name, hint="rewrite the manifests first"
+        )
+
+
+class Publication:
+    """The commit of these copies or, without any, of the properties alone; it lives for one call of `run`."""
+
+    def __init__(self, source: MetadataSource, replacements: Sequence[Replacement], change: Change) -> None:
+        self._source = source
+        self._change = change
+        self._pending = {identity(replacement.old_path): replacement for replacement in replacements}
+        self._files_of_manifest: dict[str, tuple[str, ...]] = {}
+        """The pending files that a manifest has, by its path: a manifest never changes."""
+        self._locations: dict[str, str] = {}
+        """Locations of pending files, as the table spells them, by identity."""
+        self._doubtful: dict[int, Commit] = {}
+        """Commits whose outcome is unknown, by snapshot id."""
+        self._doubt = ""
+
+    def run(self) -> Commit:
+        """Commit. See `Table.commit`."""
+        for attempt in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
+            try:
+                state = self._source.load()
+                success = next((commit for number, commit in self._doubtful.items() if number in state.metadata.snapshots), None)
+                if success is not None:
+                    return success
+                ensure_changeable(self._source, state)
+                return self._attempt(state, attempt)
+            except CommitConflictError:
+                log.info("another commit to %s came first", self._source.name)
+            except CommitStateUnknownError as error:
+                self._doubt = str(error)
+                log.info("the outcome of a commit to %s is unknown: %s", self._source.name, error)
+            except SbbfError as error:
+                if (self._doubtful or self._doubt) and not isinstance(error, UncertainWriteError):
+                    raise self._uncertain(error.message) from error
+                raise
+        if self._doubtful or self._doubt:
+            raise self._uncertain()
+        raise RefusedError(
+            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
+            file=self._source.name,
+            hint="try again when fewer writers commit",
+        )
+
+    def _uncertain(self, reason: str = "") -> UncertainWriteError:
+        numbers = " or ".join(map(str, self._doubtful))
+        return UncertainWriteError(
+            f"it is unknown whether the commit succeeded ({self._doubt or reason})",
+            file=self._source.name,
+            hint=f"look for snapshot {numbers} in the table's history" if numbers else "look at the properties of the table",
+        )
+
+    def _attempt(self, state: TableState, attempt: int) -> Commit:
+        metadata, properties = state.metadata, self._change.properties
+        snapshot = metadata.current
+        if not self._pending:
+            if change_properties(metadata.properties, properties) != metadata.properties:
+                self._source.commit(state, None, properties)
+            return Commit("no snapshot", 0)
+        header, manifests = (None, []) if snapshot is None else scan.read_manifest_list(state, snapshot)
+        copies = self._find_present(state, manifests)
+        vanished = tuple(replacement.old_path for key, replacement in self._pending.items() if key not in copies)
+        if snapshot is None or header is None or not copies:
+            version = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"
+            return Commit(version, 0, vanished, attempt)
+        new = NewSnapshot.after(metadata, _choose_id(metadata.snapshots), time.time_ns() // 1_000_000)
+        commit = Commit(f"snapshot {new.id}", len(copies), vanished, attempt, self._source.undo(snapshot.id))
+        names = f"{uuid.uuid4()}"
+        with NewFiles(state.files) as scratch:
+            rewrites: list[ManifestRewrite] = []
+            records: dict[str, dict[str, Any]] = {}
+            for file in manifests:
+                if not any(key in copies for key in self._files_of_manifest.get(file.path, ())):
+                    continue
+                data, record, numbers = rewrite_manifest(scan.open_manifest(state, file), copies, new)
+                location = join(state.metadata_folder, f"{names}-manifest{len(rewrites)}.avro")
+                _create(scratch, state, location, data)
+                records[file.path] = {**record, "manifest_path": location, "manifest_length": len(data)}
+                rewrites.append(numbers)
+            with ErrorPlace(snapshot.manifest_list):
+                data, rows = build_manifest_list(metadata, header, manifests, records, new)
+            location = join(state.metadata_folder, f"snap-{new.id}-{attempt}-{names}.avro")
+            _create(scratch, state, location, data)
+            record = build_snapshot(metadata, rewrites, new, location, rows, self._change)
+            scratch.keep = True  # from here on a snapshot may refer to them
+            self._doubtful[new.id] = commit
+            try:
+                self._source.commit(state, record, properties)
+            except (CommitStateUnknownError, UncertainWriteError):
+                raise
+            except (CommitConflictError, SbbfError):
+                # A proxy may have repeated a request that succeeded, which is then in conflict with itself, or refused its answer.
+                if new.id not in self._source.load().metadata.snapshots:
+                    del self._doubtful[new.id]
+                    scratch.keep = False
+                    raise
+        log.info("committed snapshot %s of %s", new.id, self._source.name)
+        return commit
+
+    def _find_present(self, state: TableState, manifests: Sequence[ManifestFile]) -> dict[str, Replacement]:
+        """Return the copies of the files that are in the table and can be replaced, by the identity of the old file."""
+        counts: dict[str, int] = {}
+        for file in manifests:
+            if file.content == DATA:
+                for key in self._pending_files(state, file):
+                    counts[key] = counts.get(key, 0) + 1
+        keys = {key for key, count in counts.items() if count == 1}
+        locations = {self._locations[key]: key for key in keys}
+        reaches = scan.read_deletes(state, manifests).reaches if keys else []
+        keys -= {locations[location] for location in find_reachable(reaches, locations.keys())}
+        return {key: self._copy(state, key) for key in keys}
+
+    def _pending_files(self, state: TableState, file: ManifestFile) -> tuple[str, ...]:
+        keys = self._files_of_manifest.get(file.path)
+        if keys is None:
+            present: list[str] = []
+            for entry in scan.iter_live(scan.open_manifest(state, file)):
+                if entry.key in self._pending and scan.why_unchangeable(entry) is None:
+                    present.append(entry.key)
+                    self._locations[entry.key] = entry.path
+            keys = self._files_of_manifest[file.path] = tuple(present)
+        return keys
+
+    def _copy(self, state: TableState, key: str) -> Replacement:
+        """Return the copy of a pending file with its location, as the table spells its folders."""
+        replacement = self._pending[key]
+        folders = (parent(self._locations[key]), state.data_folder)
+        return replace(replacement, new_path=location_of(replacement.new_path, folders))
+
+
+def _choose_id(snapshots: Mapping[int, object]) -> int:
+    while True:
+        number = secrets.randbits(63)
+        if number and number not in snapshots:
+            return number
+
+
+def _create(scratch: NewFiles, state: TableState, location: str, data: bytes) -> None:
+    """Create a file. Raises RefusedError without permission, and WriteError."""
+    with ErrorPlace(state.location):
+        path = open_name(location)
+    try:
+        scratch.create(path, data)
+    except PermissionError as error:
+        raise RefusedError(f"cannot be written: {error.strerror or error}", file=location) from error
+    except (OSError, ValueError) as error:
+        raise WriteError(f"cannot be written: {getattr(error, 'strerror', None) or error}", file=location) from error
 
 
 class IcebergTable(LakeTable):
@@ -54,7 +250,7 @@ class IcebergTable(LakeTable):
         return scan.list_all_files(self._state)
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
-        publish.ensure_changeable(self._source, self._state)
+        ensure_changeable(self._source, self._state)
 
     def copy_path(self, file: LiveFile, name: str) -> str:
         """Return the path beside the file, or in the table's folder of data if the file is outside the table. A local folder is created."""
@@ -68,7 +264,7 @@ class IcebergTable(LakeTable):
         return join(folder, name)
 
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
-        return publish.Publication(self._source, replacements, change).run()
+        return Publication(self._source, replacements, change).run()
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         return scan.find_referenced(self._source.load(), names)

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
-from sbbf_tool.extensions.tables.delta.checkpoint import statistics_text
+from sbbf_tool.extensions.tables.delta.actions import statistics_text
 from sbbf_tool.extensions.tables.delta.log import Log, plan_segment, split_names, uncovered_checkpoints
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.file.page_limit import PageLimit

@@ -19,8 +19,7 @@ from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
 from sbbf_tool.extensions.tables.iceberg.commit_plan import NewSnapshot, build_manifest_list
 from sbbf_tool.extensions.tables.iceberg.manifest import ADDITION, FILE_PATH_ID, build_entry, build_manifest, parse_manifest_list
-from sbbf_tool.extensions.tables.iceberg.paths import join
-from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, TableState
+from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, TableState, join
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.running.table import Change, Commit, LiveFile

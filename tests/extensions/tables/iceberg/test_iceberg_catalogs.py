@@ -22,7 +22,7 @@ import sbbf_tool
 from extensions.tables.iceberg.iceberg_tables import RacingSource, ids_of, rows, sql_catalog
 from sbbf_tool import cli
 from sbbf_tool.errors import MissingError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.tables.iceberg import publish
+from sbbf_tool.extensions.tables.iceberg import table as iceberg_table
 from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_in_catalog
 from sbbf_tool.extensions.tables.lake_table import Replacement
@@ -147,7 +147,7 @@ def make_copies(table):
 @pytest.mark.filterwarnings("ignore:Parquet writer option")
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
-    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     name = f"n.t{version}"
     table = rest_catalog.create_table(name, schema=rows(0, 1).schema, properties={"format-version": version})
     table.append(rows(0, 100))

@@ -30,7 +30,8 @@ from extensions.tables.iceberg.iceberg_tables import (
 )  # fmt: skip
 from sbbf_tool.cli import run
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError
-from sbbf_tool.extensions.tables.iceberg import publish, scan
+from sbbf_tool.extensions.tables.iceberg import scan
+from sbbf_tool.extensions.tables.iceberg import table as iceberg_table
 from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, CommitStateUnknownError
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable, open_folder
 from sbbf_tool.file.partitions import Predicate
@@ -120,7 +121,7 @@ def test_other_files_of_a_manifest_are_kept_with_their_numbers(catalog, table):
 
 
 def test_a_commit_is_built_again_after_another_one(catalog, table, monkeypatch):
-    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     rival = catalog.load_table("n.t")
     source = RacingSource(source_of(catalog), lambda: rival.append(rows(200, 50)), lambda: rival.delete("id < 100"))
     commit = convert(IcebergTable(source))
@@ -143,7 +144,7 @@ def test_a_commit_is_built_again_after_another_one(catalog, table, monkeypatch):
     ],
 )
 def test_a_commit_without_an_answer_is_looked_for(catalog, table, monkeypatch, answer, succeeds):
-    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     source = source_of(catalog)
     commit_of, calls = source.commit, []
 
@@ -163,7 +164,7 @@ def test_a_commit_without_an_answer_is_looked_for(catalog, table, monkeypatch, a
 
 
 def test_files_stay_if_the_outcome_is_unknown_and_go_after_conflicts(catalog, table, monkeypatch):
-    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     source = source_of(catalog)
     iceberg = IcebergTable(source)
     copies = make_copies(iceberg)
@@ -176,7 +177,7 @@ def test_files_stay_if_the_outcome_is_unknown_and_go_after_conflicts(catalog, ta
     with pytest.raises(RefusedError, match="other commits came first in all 20 attempts"):
         iceberg.commit(copies, ADD)
     assert set(os.listdir(Path(table.location()[7:], "metadata"))) == names
-    monkeypatch.setattr(publish, "_ATTEMPTS", 2)
+    monkeypatch.setattr(iceberg_table, "_ATTEMPTS", 2)
 
     def fail(*arguments):
         raise CommitStateUnknownError("gateway timeout")
@@ -188,7 +189,7 @@ def test_files_stay_if_the_outcome_is_unknown_and_go_after_conflicts(catalog, ta
 
 
 def test_a_refusal_after_an_unknown_outcome_keeps_the_copies(catalog, table, monkeypatch):
-    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     source = source_of(catalog)
     commit_of, calls = source.commit, []
 
@@ -208,7 +209,7 @@ def test_a_refusal_after_an_unknown_outcome_keeps_the_copies(catalog, table, mon
 
 @pytest.mark.parametrize("unknown", [True, False])
 def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(catalog, table, monkeypatch, unknown):
-    monkeypatch.setattr(publish, "_FIRST_WAIT", 0)
+    monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     source = source_of(catalog)
     iceberg = IcebergTable(source)
     copies = make_copies(iceberg)
