@@ -103,10 +103,10 @@ def command(
     spec = FilterSpec(columns, fpp, ndv, max_bytes)
     properties: Mapping[str, str | None] = {}
     if table is not None and also_new_files:
-        from sbbf_tool.writers.iceberg import build_properties, record_properties
+        from sbbf_tool.writers.properties import ICEBERG_PROPERTIES, record_properties
 
         # The limit in bytes of a table is for all its columns.
-        properties = record_properties(table.properties, build_properties([replace(spec, max_bytes=None)], table.name_for_property))
+        properties = record_properties(table.properties, ICEBERG_PROPERTIES.build([replace(spec, max_bytes=None)], table.name_for_property))
     work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))
     return files.report(work, _AddView(spec), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
 

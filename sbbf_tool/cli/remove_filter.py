@@ -38,7 +38,7 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
     replaced or removed, unless `check` calls one of them an error: then the file stays as it is.
     """
     from sbbf_tool.verbs.remove_filter import RemoveFilter
-    from sbbf_tool.writers.iceberg import take_back
+    from sbbf_tool.writers.properties import take_back
 
     if ours and (columns or compact):
         raise click.UsageError("--ours restores whole files: leave out --column and --compact")

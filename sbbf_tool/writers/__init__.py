@@ -1,1 +1,1 @@
-"""The settings by which writers add filters to the files that they write: one module per writer, which parses and builds them."""
+"""The settings by which writers add filters to the files that they write."""

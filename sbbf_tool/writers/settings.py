@@ -7,22 +7,101 @@ settings therefore state an FPP with which the writer chooses the size that the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import escape
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, named
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.writers import iceberg, parquet_java, trino
-from sbbf_tool.writers.datafusion import DATAFUSION
-from sbbf_tool.writers.duckdb import DUCKDB
-from sbbf_tool.writers.iceberg import ICEBERG
-from sbbf_tool.writers.own import SBBF
-from sbbf_tool.writers.parquet_java import PARQUET_JAVA, SPARK
-from sbbf_tool.writers.pyarrow import POLARS, PYARROW
-from sbbf_tool.writers.trino import TRINO
-from sbbf_tool.writers.writer import ColumnSettings, FilteredColumn, Request, Setting, Writer, WriterSettings
+from sbbf_tool.writers.properties import (
+    DATAFUSION,
+    ICEBERG,
+    ICEBERG_PROPERTIES,
+    PARQUET_JAVA,
+    PARQUET_JAVA_PROPERTIES,
+    SPARK,
+    TRINO,
+    TRINO_PROPERTIES,
+)
+from sbbf_tool.writers.writer import ColumnSettings, FilteredColumn, Request, Setting, Writer, WriterSettings, write_text
+
+
+def _write_duckdb(settings: Sequence[Setting], request: Request) -> Iterator[str]:
+    # Room for more values than were counted: a chunk whose dictionary exceeds the limit gets no filter.
+    limit = 1 << max(setting.ndv for setting in settings).bit_length()
+    yield "COPY my_table TO 'data.parquet' ("
+    yield "    FORMAT parquet,"
+    yield f"    BLOOM_FILTER_FALSE_POSITIVE_RATIO {settings[0].fpp:g},"
+    yield f"    DICTIONARY_SIZE_LIMIT {limit}"
+    yield ");"
+
+
+DUCKDB = Writer(
+    _write_duckdb,
+    "--",
+    (
+        "DuckDB takes neither columns nor NDV: it writes filters for all dictionary-encoded chunks, and for no others",
+        "a chunk is dictionary-encoded if it has at most DICTIONARY_SIZE_LIMIT distinct values; text also has a limit in bytes,"
+        " STRING_DICTIONARY_PAGE_SIZE_LIMIT",
+    ),
+    takes_ndv=False,
+    has_one_fpp=True,
+)
+
+
+def _options_of_arrow(settings: Sequence[Setting], indent: str) -> Iterator[str]:
+    for setting in settings:
+        yield f'{indent}{write_text(setting.path)}: {{"ndv": {setting.ndv}, "fpp": {setting.fpp:g}}},'
+
+
+def _write_pyarrow(settings: Sequence[Setting], request: Request) -> Iterator[str]:
+    yield "import pyarrow.parquet as pq"
+    yield ""
+    yield "pq.write_table("
+    yield "    table,"
+    yield '    "data.parquet",'
+    yield "    bloom_filter_options={"
+    yield from _options_of_arrow(settings, " " * 8)
+    yield "    },"
+    yield ")"
+
+
+def _write_polars(settings: Sequence[Setting], request: Request) -> Iterator[str]:
+    yield "frame.write_parquet("
+    yield '    "data.parquet",'
+    yield "    use_pyarrow=True,"
+    yield "    pyarrow_options={"
+    yield '        "bloom_filter_options": {'
+    yield from _options_of_arrow(settings, " " * 12)
+    yield "        },"
+    yield "    },"
+    yield ")"
+
+
+PYARROW = Writer(_write_pyarrow, "#", ("pyarrow writes filters since version 24",))
+POLARS = Writer(
+    _write_polars,
+    "#",
+    (
+        "Polars writes no filters itself; with use_pyarrow=True, pyarrow (24 or newer) writes the file",
+        "add filters to files of sink_parquet and of other ways to write when they are finished",
+    ),
+)
+
+
+def _write_sbbf(settings: Sequence[Setting], request: Request) -> Iterator[str]:
+    columns = ", ".join(write_text(setting.name) for setting in settings)
+    for number, pattern in enumerate(request.patterns):
+        if number:
+            yield ""
+        yield "[[filters]]"
+        yield f"paths = {write_text(pattern)}"
+        yield f"columns = [{columns}]"
+        yield f"fpp = {request.fpp:g}"
+
+
+SBBF = Writer(_write_sbbf, "#", uses_formula=False, takes_ndv=False)
 
 WRITERS = {
     "spark": SPARK,
@@ -53,9 +132,9 @@ def parse_settings(
     `column_of` returns the name of the column that a property of an Iceberg table names.
     """
     specs = (
-        *iceberg.parse_properties(properties, column_of),
-        *parquet_java.parse_properties(properties),
-        *trino.parse_properties(properties),
+        *ICEBERG_PROPERTIES.parse(properties, column_of),
+        *PARQUET_JAVA_PROPERTIES.parse(properties),
+        *TRINO_PROPERTIES.parse(properties),
     )
     if not specs and is_required:
         hint = "expected write.parquet.bloom-filter-enabled.column.COLUMN or parquet.bloom.filter.enabled#COLUMN"

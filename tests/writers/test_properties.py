@@ -1,8 +1,6 @@
-"""What the properties of a writer or a table say of filters: `parse_properties(build_properties(x)) == x`."""
+"""What the properties of a writer or a table say of filters: `parse(build(x)) == x`."""
 
 from __future__ import annotations
-
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -10,8 +8,14 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.rules.filter_spec import FilterSpec
-from sbbf_tool.writers import datafusion, iceberg, parquet_java, trino
-from sbbf_tool.writers.properties import declare
+from sbbf_tool.writers.properties import (
+    DATAFUSION_PROPERTIES,
+    ICEBERG_PROPERTIES,
+    PARQUET_JAVA_PROPERTIES,
+    TRINO_PROPERTIES,
+    Properties,
+    declare,
+)
 from sbbf_tool.writers.settings import parse_settings
 
 NAMES = st.text("abcXYZ_0.9é- ", min_size=1, max_size=12).map(str.strip).filter(bool)
@@ -19,23 +23,25 @@ NDVS, FPPS = st.integers(1, 1 << 30), st.floats(1e-9, 0.9)
 
 
 @st.composite
-def specs_of(draw: st.DrawFn, writer: ModuleType) -> tuple[FilterSpec, ...]:
+def specs_of(draw: st.DrawFn, properties: Properties) -> tuple[FilterSpec, ...]:
     names = draw(st.lists(NAMES, unique=True, max_size=4))
-    if writer is trino:
+    if properties is TRINO_PROPERTIES:
         return tuple(map(declare, names))
     limit = draw(st.none() | st.integers(64, 1 << 27))  # for all columns
     return tuple(declare(name, draw(st.none() | FPPS), draw(st.none() | NDVS), limit) for name in names)
 
 
-@pytest.mark.parametrize("writer", [iceberg, parquet_java, trino, datafusion], ids=lambda writer: writer.__name__)
+@pytest.mark.parametrize(
+    "of_writer", [ICEBERG_PROPERTIES, PARQUET_JAVA_PROPERTIES, TRINO_PROPERTIES, DATAFUSION_PROPERTIES], ids=lambda each: each[0]
+)
 @given(data=st.data())
-def test_what_is_built_is_parsed(writer: ModuleType, data: st.DataObject) -> None:
-    specs = data.draw(specs_of(writer))
-    properties = writer.build_properties(specs)
+def test_what_is_built_is_parsed(of_writer: Properties, data: st.DataObject) -> None:
+    specs = data.draw(specs_of(of_writer))
+    properties = of_writer.build(specs)
     assert all(isinstance(text, str) for item in properties.items() for text in item)
-    assert writer.parse_properties(properties) == specs
+    assert of_writer.parse(properties) == specs
     other = {"spark.hadoop.parquet.compression": "zstd", "write.format.default": "parquet"}
-    assert writer.parse_properties({**other, **properties}) == specs
+    assert of_writer.parse({**other, **properties}) == specs
 
 
 @pytest.mark.parametrize(
