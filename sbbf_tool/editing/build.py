@@ -21,7 +21,8 @@ from sbbf_tool.file.parallel import Meter, in_parallel
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.columns import Column, ensure_readable
-from sbbf_tool.parquet.patch import Bytes, ChunkKey, Patch, Piece
+from sbbf_tool.parquet.patch import Bytes, Patch, Piece
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
 from sbbf_tool.query_engines.use import harm_in
 from sbbf_tool.reports.change import BuiltFilter

@@ -13,7 +13,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.hints import Rebuild
-from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
 from sbbf_tool.rules.satisfaction import Judgment

@@ -26,7 +26,7 @@ from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.display import redact
 from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, least_bytes, statistics_warnings
 from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
-from sbbf_tool.editing.targets import choose_copy, choose_target, ensure_copy_readable, sink_warnings, table_warnings
+from sbbf_tool.editing.targets import choose_copy, ensure_copy_readable, ensure_in_no_table, ensure_one_way, sink_warnings, table_warnings
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
@@ -38,8 +38,8 @@ from sbbf_tool.file.table_file import Reuse, TableFile
 from sbbf_tool.frozen import replace
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.patch import ChunkKey, Patch, Piece, plan_append
-from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.parquet.patch import Patch, Piece, plan_append
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.change import SaturatedFilter, explain_refusal
 from sbbf_tool.storage import places
 from sbbf_tool.storage.copying import BegunCopy
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 class PrebuiltFilters:
     """Filters that other processes or an earlier attempt built and verified before the file is opened for the change."""
 
-    def __init__(self, spool: Spool, fingerprint: str | None = None) -> None:
+    def __init__(self, spool: Spool) -> None:
         self.spool = spool
-        self.fingerprint = fingerprint
+        self.fingerprint: str | None = None
         """Fingerprint of the file version from which the filters were built; None if there is none yet."""
         self.filters: dict[ChunkKey, SpooledFilter] = {}
         self._has_changed = False
@@ -116,7 +116,8 @@ class Edit:
     def target_of(self, path: str | os.PathLike[str]) -> str:
         """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written.
 
-        For a file of a table that is changed in place, the path is that of a new copy, or the file's own path in a dry run.
+        For a file of a table that is changed in place, the path is that of a new copy, or the file's own path in a dry run. A dry run needs
+        no target; if one is given, it is checked too.
         """
         if _is_copied(path):
             if not (self.in_place or self.dry_run):
@@ -124,7 +125,7 @@ class Edit:
             return path.path if self.dry_run else choose_copy(path)
         if self.append and not self.in_place:
             raise UsageError("an append changes the file itself", file=os.fsdecode(path), hint="change it in place")
-        output = self.output_of(path)
+        source, output = os.fsdecode(path), self.output_of(path)
         if output is not None and self.is_in_folder and not places.is_url(output) and not os.path.isdir(folder := os.path.dirname(output)):
             if self.dry_run:
                 return output
@@ -132,7 +133,14 @@ class Edit:
                 os.makedirs(folder, exist_ok=True)
             except OSError as error:
                 raise RefusedError((error.strerror or "it cannot be made").lower(), file=folder) from error
-        return choose_target(path, output, self.in_place, self.allow_table_files, self.dry_run, self.append, self.reuse.tables)
+        ensure_one_way(output, self.in_place, self.dry_run, file=source)
+        if output is None and not self.in_place:
+            return source
+        target = source if output is None else output
+        places.ensure_writable(target, in_place=self.in_place, append=self.append)
+        if not self.allow_table_files:
+            ensure_in_no_table(target, self.reuse.tables)
+        return target
 
     @property
     def is_in_folder(self) -> bool:
@@ -191,7 +199,7 @@ class OpenEdit:
         prebuilt: PrebuiltFilters,
         resources: ExitStack,
         *,
-        is_copied: bool = False,
+        is_copied: bool,
     ) -> None:
         self.is_copied = is_copied
         """Whether the result is a copy that a commit puts in place of the file."""

@@ -14,8 +14,8 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.file.own_tail import find_own_tail, hash_end, last_addition
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.footer import Footer
-from sbbf_tool.parquet.patch import ChunkKey, plan_append
-from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.parquet.patch import plan_append
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.storage.source import PlannedSource
 

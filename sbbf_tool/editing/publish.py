@@ -15,7 +15,8 @@ from sbbf_tool.editing.build import SpooledFilter, checksum_of, mistake, place_o
 from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.numbers import format_count
-from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.parquet.patch import Patch
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.storage import places
 from sbbf_tool.storage.copying import BegunCopy
 from sbbf_tool.storage.source import Source

@@ -15,33 +15,9 @@ from sbbf_tool.storage import places
 from sbbf_tool.storage.globs import matches_any
 
 
-def choose_target(
-    path: str | os.PathLike[str],
-    output: str | os.PathLike[str] | None,
-    in_place: bool,
-    allow_table_files: bool,
-    dry_run: bool = False,
-    append: bool = False,
-    tables: places.TableFinder | None = None,
-) -> str:
-    """Return the path to write. Raises UsageError unless exactly one target is chosen, and RefusedError if it must not be written.
-
-    A dry run needs no target; if a target is given, it is checked too. `tables` caches which prefixes are tables for the files of one run.
-    """
-    source = os.fsdecode(path)
-    ensure_one_way(output, in_place, dry_run, file=source)
-    if output is None and not in_place:
-        return source
-    target = source if output is None else os.fsdecode(output)
-    places.ensure_writable(target, in_place=in_place, append=append)
-    if not allow_table_files:
-        ensure_in_no_table(target, tables)
-    return target
-
-
-def ensure_in_no_table(target: str, tables: places.TableFinder | None = None) -> None:
+def ensure_in_no_table(target: str, tables: places.TableFinder) -> None:
     """Raise RefusedError if a file belongs to a table, which a change of the file alone would damage."""
-    table = (tables or places.TableFinder()).managing_table(target)
+    table = tables.managing_table(target)
     if table is not None:
         kind, folder = table
         raise RefusedError(
@@ -100,14 +76,14 @@ _COMMITS = {
 }
 
 
-def table_warnings(target: str, *, is_new: bool, growth: int, is_cut: bool, tables: places.TableFinder | None = None) -> list[str]:
+def table_warnings(target: str, *, is_new: bool, growth: int, is_cut: bool, tables: places.TableFinder) -> list[str]:
     """Return warnings for readers of the table that `target` belongs to, after its size changed by `growth` bytes.
 
     `is_new` is whether the file did not exist before, and `is_cut` whether its old footer is gone. There are no warnings if the file
     belongs to no table.
     """
     try:
-        table = (tables or places.TableFinder()).managing_table(target)
+        table = tables.managing_table(target)
     except SbbfError:
         # The store denies listing, but the caller has allowed changes to files of tables.
         return []

@@ -14,7 +14,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import equals, plain_pages
 from sbbf_tool.parquet.idl.ttypes import PageType
 from sbbf_tool.parquet.pages import is_dictionary_encoded
-from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import Extremes, StatisticsCheck
 
 _Run: TypeAlias = tuple[int, memoryview, memoryview, Extremes | None]

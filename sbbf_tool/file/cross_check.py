@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import RefusedError, UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.parquet.statistics import StatisticsCheck
 from sbbf_tool.storage.threads import holding
 

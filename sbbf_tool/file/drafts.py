@@ -7,7 +7,6 @@ filter: the caller that names the dialect decides that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
@@ -48,18 +47,23 @@ def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
     return None if reading is None else stored._replace(header=FilterHeader(reading.length, reading.num_bytes))
 
 
-def recognise_draft(stored: StoredFilter, column: Column, sample: Sequence[bytes], read: Callable[[int, int], bytes]) -> DraftFilter | None:
-    """Return the filter in the only dialect that fits its header and holds every value of `sample`; None if no dialect does, or several do.
+def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
+    """Return the filter in the only dialect that fits its header and holds values of its own column chunk.
 
-    `read(offset, length)` returns bytes of the file.
+    None if no dialect does, or several do, or if those values cannot be read.
     """
+    column = file.footer.columns[stored.column]
+    try:
+        sample = sample_of(file, stored.row_group, column)
+    except UnreadableError:
+        return None
     blooms: dict[int, BloomFilter] = {}
     fitting = []
     for reading in stored.header.readings if sample else ():
         candidate = read_as(stored, reading.dialect)
         assert candidate is not None
         if candidate.bitset_offset not in blooms:
-            blooms[candidate.bitset_offset] = BloomFilter(read(candidate.bitset_offset, candidate.header.num_bytes))
+            blooms[candidate.bitset_offset] = BloomFilter(file.source.read(candidate.bitset_offset, candidate.header.num_bytes))
         bloom = blooms[candidate.bitset_offset]
         hasher = hasher_for(reading.dialect, column, bloom.num_blocks)
         if all(holds(bloom, hasher, plain) for plain in sample):
@@ -73,15 +77,6 @@ def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
     One hash alone may match by chance.
     """
     return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
-
-
-def recognise_draft_by_chunk(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
-    """Apply `recognise_draft` to values of the filter's own column chunk; also return None if those values cannot be read."""
-    column = file.footer.columns[stored.column]
-    try:
-        return recognise_draft(stored, column, sample_of(file, stored.row_group, column), file.source.read)
-    except UnreadableError:
-        return None
 
 
 def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tuple[StoredFilter, Hasher | None, str | None]:

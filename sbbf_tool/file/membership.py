@@ -52,7 +52,7 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
     if stored.header.readings:
         from sbbf_tool.file import drafts
 
-        if (reading := drafts.recognise_draft_by_chunk(file, stored)) is not None:
+        if (reading := drafts.recognise_draft(file, stored)) is not None:
             stored, bloom = reading.stored, reading.bloom
             hasher = drafts.hasher_for(reading.dialect, column, bloom.num_blocks)
     tally = _Tally(column, bloom, hasher)

@@ -29,14 +29,9 @@ _MAX_CHANCE = 1e-3
 
 
 class Cause(NamedTuple):
-    name: str
-    explanation: str
-
-
-class Hypothesis(NamedTuple):
     """A possible cause. `holds_value` returns whether the filter holds a value (plain bytes) in the way that `explanation` describes."""
 
-    cause: str
+    name: str
     explanation: str
     holds_value: Callable[[BloomFilter, Column, bytes], bool]
 
@@ -44,13 +39,10 @@ class Hypothesis(NamedTuple):
 def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]) -> Cause | None:
     """Return the first hypothesis that explains these false negatives (at least one is given); None if no hypothesis does."""
     if not bloom.bits_set:
-        return Cause(EMPTY, "no bit is set: no value was inserted")
-    if bloom.fpp ** len(false_negatives) * len(HYPOTHESES) > _MAX_CHANCE:
+        return Cause(EMPTY, "no bit is set: no value was inserted", lambda *_: False)
+    if bloom.fpp ** len(false_negatives) * len(CAUSES) > _MAX_CHANCE:
         return None
-    for hypothesis in HYPOTHESES:
-        if all(hypothesis.holds_value(bloom, column, plain) for plain in false_negatives):
-            return Cause(hypothesis.cause, hypothesis.explanation)
-    return None
+    return next((cause for cause in CAUSES if all(cause.holds_value(bloom, column, plain) for plain in false_negatives)), None)
 
 
 # --- Hashed values that are not the plain bytes ---
@@ -136,7 +128,7 @@ def _holds_in_first_blocks(divisor: int, bloom: BloomFilter, column: Column, pla
     return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(hash_value(plain))
 
 
-def _list_hypotheses() -> Iterator[Hypothesis]:
+def _list_causes() -> Iterator[Cause]:
     form: Form
     for explanation, form in (
         ("their JavaScript text was hashed, as parquetjs does", _javascript_text),
@@ -146,8 +138,8 @@ def _list_hypotheses() -> Iterator[Hypothesis]:
             lambda column, plain: literals.format_plain(column, plain).encode(errors="surrogateescape"),
         ),
     ):
-        yield Hypothesis(TEXT, explanation, partial(_holds_form, form))
-    yield Hypothesis(WIDTH, "they were hashed as stored, with bits above their width that readers ignore", _holds_as_stored)
+        yield Cause(TEXT, explanation, partial(_holds_form, form))
+    yield Cause(WIDTH, "they were hashed as stored, with bits above their width that readers ignore", _holds_as_stored)
     for explanation, form in (
         ("they were hashed as integers of 8 bytes", partial(_integer, 8)),
         ("they were hashed as integers of 8 bytes, without their sign", partial(_integer, 8, signed=False)),
@@ -162,17 +154,17 @@ def _list_hypotheses() -> Iterator[Hypothesis]:
         ("they were hashed with reversed bytes", lambda column, plain: plain[::-1] if column.width else None),
         ("they were hashed together with their length", _with_length),
     ):
-        yield Hypothesis(WIDTH, explanation, partial(_holds_form, form))
+        yield Cause(WIDTH, explanation, partial(_holds_form, form))
     explanation = "their block was selected by a remainder, as in a draft of the format"
-    yield Hypothesis(BLOCK, explanation, partial(_holds_in_dialect, find_dialect("draft2-final")))
+    yield Cause(BLOCK, explanation, partial(_holds_in_dialect, find_dialect("draft2-final")))
     # One dialect for each remaining hash: the other dialects differ from these only in their headers.
     for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
-        yield Hypothesis(DRAFT, f"they were hashed as in the draft {dialect.name}: {dialect.sentence}", partial(_holds_in_dialect, dialect))
+        yield Cause(DRAFT, f"they were hashed as in the draft {dialect.name}: {dialect.sentence}", partial(_holds_in_dialect, dialect))
     for divisor in (2, 4, 8, 16):
-        yield Hypothesis(
+        yield Cause(
             BLOCK, f"the header states {divisor} times the bytes that the filter was built with", partial(_holds_in_first_blocks, divisor)
         )
 
 
-HYPOTHESES: tuple[Hypothesis, ...] = tuple(_list_hypotheses())
-"""All hypotheses, in the order in which they are tried."""
+CAUSES = tuple(_list_causes())
+"""All of them, in the order in which they are tried."""

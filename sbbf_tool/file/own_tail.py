@@ -19,8 +19,7 @@ from sbbf_tool.file.layout import end_of_data
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import HEADER_GUESS, build_header, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, TAIL_BYTES, Footer
-from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.storage.source import Source
 
 _WINDOW = 1 << 20

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import TypeVar
 
-from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.splice import ChunkKey
 
 _Answer = TypeVar("_Answer")
 

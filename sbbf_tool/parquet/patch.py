@@ -11,8 +11,7 @@ from typing import Protocol
 
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.footer import Footer
-from sbbf_tool.parquet.splice import ChunkKey as ChunkKey
-from sbbf_tool.parquet.splice import FilterPlace, set_filters
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace, set_filters
 
 Bytes = bytes | bytearray | memoryview
 

@@ -28,8 +28,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.pages import ChunkMeta
-from sbbf_tool.parquet.patch import ChunkKey
-from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.verify import FilterVerification
 from sbbf_tool.rules.satisfaction import BROKEN, MISSING, NOT_MEASURED, Judgment, judge_filter, may_be_saturated
 

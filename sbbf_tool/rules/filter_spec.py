@@ -27,7 +27,7 @@ from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import parse_ratio, parse_size
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.parquet.patch import ChunkKey
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.storage.globs import literal_base, matches_any
 from sbbf_tool.storage.places import is_url, local_path

@@ -14,14 +14,7 @@ from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import (
-    answers_by,
-    answers_by_statistics,
-    by_dictionary,
-    call_or_note,
-    format_bounds,
-    row_group_bytes,
-)
+from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, call_or_note, format_bounds, row_group_bytes
 from sbbf_tool.file.question import Question, values_of
 from sbbf_tool.file.table_file import Reuse
 from sbbf_tool.frozen import Frozen, opt
@@ -258,8 +251,7 @@ def _explain_row_group(
     answer = merge(answers_by(question, number, filter_answer))
     stored, has_filter = _find_filter(file, number, column)
     verdicts = verdicts_of(
-        bitset_bytes=stored.header.num_bytes if stored is not None else None,
-        has_length=stored is None or stored.place.length is not None,
+        bitset_bytes=stored.header.num_bytes if stored is not None else None, has_length=stored is None or stored.place.length is not None
     )
     min_value, max_value = format_bounds(file, number, column) or (None, None)
     explanation = RowGroupExplanation(

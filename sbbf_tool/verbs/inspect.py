@@ -262,9 +262,9 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
 
 def _draft(file: ParquetFile, stored: StoredFilter, measure: bool) -> tuple[StoredFilter, dict[str, Any]]:
     """Read the filter of a draft in the dialect that its values determine; return it with the report's fields about the dialect."""
-    from sbbf_tool.file.drafts import recognise_draft_by_chunk
+    from sbbf_tool.file.drafts import recognise_draft
 
-    reading = recognise_draft_by_chunk(file, stored) if measure else None
+    reading = recognise_draft(file, stored) if measure else None
     dialect_note = f"the values of the column match {reading.dialect.name}" if reading else "the values of the column match several or none"
     if not measure:
         dialect_note = "the values of the column were not compared"

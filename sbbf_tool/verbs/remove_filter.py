@@ -26,8 +26,8 @@ from sbbf_tool.frozen import opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
-from sbbf_tool.parquet.patch import ChunkKey, Patch, plan_append
-from sbbf_tool.parquet.splice import FilterPlace, decrypt_metadata
+from sbbf_tool.parquet.patch import Patch, plan_append
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace, decrypt_metadata
 from sbbf_tool.reports.change import ChangeReport, RemovedFilter
 from sbbf_tool.reports.findings import ERROR
 from sbbf_tool.reports.rows import NamedColumn

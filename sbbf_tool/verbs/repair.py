@@ -26,8 +26,8 @@ from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.patch import ChunkKey, Patch
-from sbbf_tool.parquet.splice import FilterPlace
+from sbbf_tool.parquet.patch import Patch
+from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.findings import ERROR, Evidence, Finding
 from sbbf_tool.reports.rows import NamedColumn

@@ -26,7 +26,8 @@ from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
-from sbbf_tool.parquet.patch import ChunkKey, Patch
+from sbbf_tool.parquet.patch import Patch
+from sbbf_tool.parquet.splice import ChunkKey
 from sbbf_tool.reports.change import ChangeReport, SaturatedFilter
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.verbs.verb import ChangingVerb, Needs

@@ -122,7 +122,8 @@ def test_a_header_that_states_more_blocks_than_the_filter_was_built_with(divisor
     words = [f"word {n}".encode() for n in range(40)]
     bloom = BloomFilter(bytearray(bloom_of(words, 16 * BLOCK_BYTES).bitset) + bytes((divisor - 1) * 16 * BLOCK_BYTES))
     explanation = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
-    assert explanation == (BLOCK, f"the header states {divisor} times the bytes that the filter was built with")
+    assert explanation is not None
+    assert explanation[:2] == (BLOCK, f"the header states {divisor} times the bytes that the filter was built with")
 
 
 def test_luck_is_no_explanation():
