@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(1, str(Path(__file__).parents[1]))
 
+from interop import query_engines
 from sbbf_tool.extensions.engine_runs import dialects
 from sbbf_tool.query_engines.terms import EQUAL, NULL_SAFE
 
-REPOSITORY = Path(__file__).parents[2]
 _LETTERS = 160
 
 
@@ -33,188 +34,93 @@ class NoPredicateError(Exception):
     """The engine has no such predicate."""
 
 
-class _SqlEngine:
-    """An engine with a dialect; subclasses run a condition, and return the type of the column as the engine names it."""
+class _Engine:
+    """An engine of the tests of queries, with the column `v`."""
 
-    dialect: dialects.SqlDialect
+    def __init__(self, engine: query_engines.AnyEngine, engine_version: str) -> None:
+        self.version = engine_version
+        self._engine = engine
+
+    def rows(self, question: dict[str, Any]) -> list[int]:
+        if question["predicate"] == NULL_SAFE:
+            return self.rows_of_null_safe(question)
+        asked = query_engines.Question(("v",), tuple(question["texts"]), question["predicate"] != EQUAL)
+        return self._engine.answers(question["file"], [asked])[0]
+
+    def rows_of_null_safe(self, question: dict[str, Any]) -> list[int]:
+        raise NoPredicateError
+
+
+class _SqlEngine(_Engine):
+    """An engine with a dialect. The file without filters shows the type of the column."""
+
+    _engine: query_engines.Engine
+
     null_safe = "{column} IS NOT DISTINCT FROM {literal}"
 
+    def __init__(self, engine: query_engines.Engine, engine_version: str) -> None:
+        super().__init__(engine, engine_version)
+        self._type_of = cache(engine.type_of)
+
     def rows(self, question: dict[str, Any]) -> list[int]:
-        column, kind, texts = self.dialect.reference(["v"]), self.type_of(question["sound_file"]), question["texts"]
+        dialect, texts = self._engine.dialect, question["texts"]
+        column, kind = dialect.reference(["v"]), self._type_of(question["sound_file"], "v")
         if question["predicate"] == NULL_SAFE:
-            condition = self.null_safe.format(column=column, literal=self.dialect.literal(kind, texts[0]))
+            condition = self.null_safe.format(column=column, literal=dialect.literal(kind, texts[0]))
         else:
-            condition = self.dialect.condition(column, kind, texts, many=question["predicate"] != EQUAL)
-        return self.select(question["file"], condition)
-
-    def type_of(self, path: str) -> str:
-        raise NotImplementedError
-
-    def select(self, path: str, condition: str) -> list[int]:
-        raise NotImplementedError
+            condition = dialect.condition(column, kind, texts, many=question["predicate"] != EQUAL)
+        query = f"SELECT 0 AS q, n FROM {self._engine.table(question['file'])} WHERE {condition}"
+        return [n for _, n in self._engine.pairs(question["file"], query)]
 
 
-class DuckDB(_SqlEngine):
-    dialect = dialects.DuckDBDialect()
+def start_duckdb() -> _Engine:
+    import duckdb
 
+    return _SqlEngine(query_engines.DuckDB(), duckdb.__version__)
+
+
+def start_spark() -> _Engine:
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.warehouse.dir": os.path.abspath("warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timeType.enabled": "true",
+        "spark.sql.adaptive.enabled": "false",
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    engine = _SqlEngine(query_engines.Spark(session), pyspark.__version__)
+    engine.null_safe = "{column} <=> {literal}"
+    return engine
+
+
+class _ClickHouse(query_engines.ClickHouse):
+    settings = ("input_format_parquet_bloom_filter_push_down = 1", "session_timezone = 'UTC'")
+
+
+def start_clickhouse() -> _Engine:
+    engine = _ClickHouse()
+    return _SqlEngine(engine, ".".join(engine.lines("SELECT version()")[0].split(".")[:3]))
+
+
+class Polars(_Engine):
     def __init__(self) -> None:
-        import duckdb
+        super().__init__(query_engines.Polars(), version("polars"))
 
-        self.version = duckdb.__version__
-        self._connection = duckdb.connect()
-        for setting in ("TimeZone = 'UTC'", "threads = 1", "autoinstall_known_extensions = false"):
-            try:
-                self._connection.execute(f"SET {setting}")
-            except duckdb.Error:  # TimeZone needs an extension that some releases do not include
-                continue
-
-    def type_of(self, path: str) -> str:
-        ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT v FROM '{path}')").fetchall()
-        return str(kind)
-
-    def select(self, path: str, condition: str) -> list[int]:
-        return [n for (n,) in self._connection.execute(f"SELECT n FROM '{path}' WHERE {condition}").fetchall()]
-
-
-class DataFusion(_SqlEngine):
-    dialect = dialects.DataFusionDialect()
-
-    def __init__(self) -> None:
-        self.version = version("datafusion")
-
-    def type_of(self, path: str) -> str:
-        (row,) = self._context(path).sql("SELECT arrow_typeof(v) AS kind FROM t LIMIT 1").to_pylist()
-        return str(row["kind"])
-
-    def select(self, path: str, condition: str) -> list[int]:
-        return [row["n"] for row in self._context(path).sql(f"SELECT n FROM t WHERE {condition}").to_pylist()]
-
-    def _context(self, path: str) -> Any:
-        from datafusion import SessionContext
-
-        context = SessionContext(self._config())
-        context.register_parquet("t", path)
-        return context
-
-    def _config(self) -> Any:
-        from datafusion import SessionConfig
-
-        for name in ("bloom_filter_on_read", "bloom_filter_enabled"):  # the latter in old releases, where it is off by default
-            try:
-                return SessionConfig({f"datafusion.execution.parquet.{name}": "true", "datafusion.execution.target_partitions": "1"})
-            except BaseException as error:  # a panic of Rust
-                if isinstance(error, KeyboardInterrupt):
-                    raise
-        return SessionConfig()
-
-
-class Spark(_SqlEngine):
-    dialect = dialects.SparkDialect()
-    null_safe = "{column} <=> {literal}"
-
-    def __init__(self) -> None:
-        import pyspark
-        from pyspark.sql import SparkSession
-
-        self.version = pyspark.__version__
-        builder = SparkSession.builder.master("local[1]")
-        for name, value in {
-            "spark.ui.enabled": "false",
-            "spark.driver.memory": "1g",
-            "spark.driver.host": "localhost",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-            "spark.sql.warehouse.dir": os.path.abspath("warehouse"),
-            "spark.sql.session.timeZone": "UTC",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.timeType.enabled": "true",
-            "spark.sql.adaptive.enabled": "false",
-        }.items():
-            builder = builder.config(name, value)
-        self._session = builder.getOrCreate()
-        self._session.sparkContext.setLogLevel("OFF")
-
-        self._frames: dict[str, Any] = {}
-
-    def type_of(self, path: str) -> str:
-        return str(self._frame(path).schema["v"].dataType.simpleString())
-
-    def select(self, path: str, condition: str) -> list[int]:
-        return [row["n"] for row in self._frame(path).where(condition).select("n").collect()]
-
-    def _frame(self, path: str) -> Any:
-        if path not in self._frames:  # a job of its own reads the schema
-            self._frames[path] = self._session.read.parquet(path)
-        return self._frames[path]
-
-
-class ClickHouse(_SqlEngine):
-    dialect = dialects.ClickHouseDialect()
-
-    def __init__(self) -> None:
-        from chdb import session
-
-        self._session = session.Session()
-        self.version = ".".join(self._ask("SELECT version()").split(".")[:3])
-        for setting in ("use_parquet_metadata_cache = 0", "input_format_parquet_bloom_filter_push_down = 1", "session_timezone = 'UTC'"):
-            try:
-                self._ask(f"SET {setting}")
-            except RuntimeError:  # a setting of other releases
-                continue
-
-    def type_of(self, path: str) -> str:
-        kind = self._ask(f"SELECT toTypeName(v) FROM file('{path}', Parquet) LIMIT 1").strip()
-        return kind.removeprefix("Nullable(").removesuffix(")") if kind.startswith("Nullable(") else kind
-
-    def select(self, path: str, condition: str) -> list[int]:
-        answer = self._ask(f"SELECT n FROM file('{path}', Parquet) WHERE {condition}")
-        return [int(line) for line in answer.splitlines()]
-
-    def _ask(self, query: str) -> str:
-        try:
-            return str(self._session.query(query, "TSVRaw").bytes().decode())
-        except Exception as error:
-            self._session.query("SELECT 1", "Null")  # chdb 4.4 prefixes the next answer with the start of the failed one
-            raise RuntimeError(str(error)) from error
-
-
-class Polars:
-    def __init__(self) -> None:
-        import polars
-
-        self.version = polars.__version__
-
-    def rows(self, question: dict[str, Any]) -> list[int]:
+    def rows_of_null_safe(self, question: dict[str, Any]) -> list[int]:
         import polars as pl
 
-        values = pl.Series(pl.from_arrow(_parse(question)))
-        column = pl.col("v")
-        if question["predicate"] == NULL_SAFE:
-            condition = column.eq_missing(pl.lit(values))
-        elif question["predicate"] == EQUAL:
-            condition = column == pl.lit(values)
-        else:
-            is_old = [int(number) for number in pl.__version__.split(".")[:2]] < [1, 30]
-            condition = column.is_in(values if is_old else values.implode())
-        frame = pl.scan_parquet(question["file"]).filter(condition).select("n").collect()
-        return [int(n) for n in frame["n"].to_list()]
-
-
-class PyArrow:
-    def __init__(self) -> None:
-        import pyarrow
-
-        self.version = pyarrow.__version__
-
-    def rows(self, question: dict[str, Any]) -> list[int]:
-        import pyarrow.compute as pc
-        import pyarrow.dataset as ds
-
-        values, column = _parse(question), pc.field("v")
-        if question["predicate"] == NULL_SAFE:
-            raise NoPredicateError
-        condition = column.isin(values) if question["predicate"] != EQUAL else column == values[0]
-        return [int(n) for n in ds.dataset(question["file"]).to_table(["n"], filter=condition)["n"].to_pylist()]
+        condition = pl.col("v").eq_missing(pl.lit(pl.Series(pl.from_arrow(_parse(question)))))
+        return [int(n) for n in pl.scan_parquet(question["file"]).filter(condition).select("n").collect()["n"].to_list()]
 
 
 class FastParquet:
@@ -238,7 +144,7 @@ class Hyparquet:
     def __init__(self) -> None:
         package = json.loads(Path("node_modules/hyparquet/package.json").read_text())
         self.version = package["version"]
-        shutil.copy(REPOSITORY / "tests" / "interop" / "hyparquet" / "query.mjs", "query.mjs")
+        shutil.copy(Path(__file__).parents[1] / "interop" / "hyparquet" / "query.mjs", "query.mjs")
         self._node = self._start()
 
     def _start(self) -> subprocess.Popen[str]:
@@ -289,13 +195,13 @@ def _parse(question: dict[str, Any]) -> Any:
 
 
 ENGINES: dict[str, Callable[[], Any]] = {
-    "duckdb": DuckDB,
-    "datafusion": DataFusion,
-    "spark": Spark,
-    "clickhouse": ClickHouse,
+    "duckdb": start_duckdb,
+    "datafusion": lambda: _SqlEngine(query_engines.DataFusion(), version("datafusion")),
+    "spark": start_spark,
+    "clickhouse": start_clickhouse,
     "hyparquet": Hyparquet,
     "polars": Polars,
-    "pyarrow": PyArrow,
+    "pyarrow": lambda: _Engine(query_engines.PyArrow(), version("pyarrow")),
     "fastparquet": FastParquet,
 }
 
@@ -314,8 +220,6 @@ def answer(engine: Any, question: dict[str, Any]) -> dict[str, Any]:
 def main(name: str, questions: str, answers: str) -> None:
     warnings.simplefilter("ignore")
     engine = ENGINES[name]()
-    if isinstance(engine, _SqlEngine):
-        engine.type_of = cache(engine.type_of)  # type: ignore[method-assign]
     with open(questions) as lines, open(answers, "w", buffering=1) as output:
         print(json.dumps({"version": engine.version}), file=output)
         for line in lines:

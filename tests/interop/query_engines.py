@@ -16,6 +16,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -109,7 +110,9 @@ class DuckDB(Engine):
 
         super().__init__()
         self.connection = duckdb.connect()
-        self.connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
+        for setting in ("TimeZone = 'UTC'", "threads = 1", "autoinstall_known_extensions = false"):
+            with suppress(duckdb.Error):  # TimeZone needs an extension that some releases do not include
+                self.connection.execute(f"SET {setting}")
 
     def table(self, path: Path) -> str:
         return f"'{path}'"
@@ -135,11 +138,22 @@ class DataFusion(Engine):
     dialect = DataFusionDialect()
 
     def context(self, path: Path) -> Any:
-        from datafusion import SessionConfig, SessionContext
+        from datafusion import SessionContext
 
-        context = SessionContext(SessionConfig().with_target_partitions(1))
+        context = SessionContext(self._config())
         context.register_parquet("t", str(path))
         return context
+
+    def _config(self) -> Any:
+        from datafusion import SessionConfig
+
+        for name in ("bloom_filter_on_read", "bloom_filter_enabled"):  # the latter in old releases, where it is off by default
+            try:
+                return SessionConfig({f"datafusion.execution.parquet.{name}": "true", "datafusion.execution.target_partitions": "1"})
+            except BaseException as error:  # a panic of Rust
+                if isinstance(error, KeyboardInterrupt):
+                    raise
+        return SessionConfig()
 
     def type_of(self, path: Path, expression: str) -> str:
         (row,) = self.context(path).sql(f"SELECT arrow_typeof({expression}) AS kind FROM t LIMIT 1").to_pylist()
@@ -200,15 +214,18 @@ class ClickHouse(Engine):
 
     name = "clickhouse"
     dialect = ClickHouseDialect()
+    settings: tuple[str, ...] = tuple(
+        f"input_format_parquet_{means}_push_down = 0" for means in ("filter", "dictionary_filter", "page_filter")
+    )
 
     def __init__(self) -> None:
         from chdb.session import Session
 
         super().__init__()
         self._session = Session()
-        for setting in ("filter_push_down", "dictionary_filter_push_down", "page_filter_push_down"):
-            self._session.query(f"SET input_format_parquet_{setting} = 0")
-        self._session.query("SET use_parquet_metadata_cache = 0")
+        for setting in ("use_parquet_metadata_cache = 0", *self.settings):
+            with suppress(Exception):  # a setting of other releases
+                self.lines(f"SET {setting}")
 
     def close(self) -> None:
         self._session.close()
@@ -219,7 +236,7 @@ class ClickHouse(Engine):
     def lines(self, query: str, answer_format: str = "TSV") -> list[str]:
         try:
             return self._session.query(query, answer_format).bytes().decode().splitlines()
-        except RuntimeError:  # sessions raise another class than chdb.ChdbError
+        except Exception:  # its class depends on the release
             self._session.query("SELECT 1", "Null")  # chdb 4.4 prefixes the next answer with the start of the failed one
             raise
 
@@ -261,8 +278,9 @@ class Polars:
             column = pl.col(question.path[0])
             for name in question.path[1:]:
                 column = column.struct.field(name)
+            is_old = [int(number) for number in pl.__version__.split(".")[:2]] < [1, 30]
             # An item of the series would lose nanoseconds.
-            condition = column.is_in(values.implode()) if question.many else column == pl.lit(values)
+            condition = column.is_in(values if is_old else values.implode()) if question.many else column == pl.lit(values)
             frames.append(pl.scan_parquet(path).filter(condition).select("n"))
         return [sorted(frame["n"].to_list()) for frame in pl.collect_all(frames)]
 

@@ -198,6 +198,7 @@ _TEXTS = [text.encode() for text in ("", " ", "null", "0x00", "Gr\u00fc\u00dfe \
 _BLOBS = [b"", b"\0", b"\xff\xfe", bytes(100)]
 
 _MINIMAL = list(map(_minimal, (0, -1, 127, 128, -128, -129, 10**20 - 1)))
+_MILLIS = ConvertedType.TIMESTAMP_MILLIS
 _INTERVALS = [bytes(12), struct.pack("<3I", 1, 0, 0), b"\xff" * 12]
 KINDS = [
     Kind("int32", "INT32", _ints(4, 1_000_003, -20_000_000), _int_limits(4, -(2**31), 2**31 - 1, -1, 0)),
@@ -220,7 +221,7 @@ KINDS = [
     _time("time-micros", "MICROS", 10**6, ConvertedType.TIME_MICROS, utc=True),
     _time("time-nanos", "NANOS", 10**9, None, utc=True),
     _time("time-micros-local", "MICROS", 10**6, None, utc=False),
-    _timestamp("timestamp-millis", "MILLIS", 10**3, ConvertedType.TIMESTAMP_MILLIS, utc=True),
+    _timestamp("timestamp-millis", "MILLIS", 10**3, _MILLIS, utc=True),
     _timestamp("timestamp-micros", "MICROS", 10**6, ConvertedType.TIMESTAMP_MICROS, utc=True),
     _timestamp("timestamp-nanos", "NANOS", 10**9, None, utc=True),
     _timestamp("timestamp-millis-local", "MILLIS", 10**3, None, utc=False),
@@ -242,24 +243,9 @@ KINDS = [
     Kind("interval", _FIXED, _interval, _INTERVALS, converted=ConvertedType.INTERVAL, length=12),
     Kind("string-converted", "BYTE_ARRAY", _text("text "), _TEXTS, converted=ConvertedType.UTF8),
     Kind("uint32-converted", "INT32", _ints(4, 11, 5), _int_limits(4, 0, 2**32 - 1, 2**31), converted=ConvertedType.UINT_32),
+    Kind("timestamp-millis-converted", "INT64", _ints(8, 25_201_001, 17 * 10**11), _int_limits(8, -1, 0), None, _MILLIS),
     Kind(
-        "timestamp-millis-converted",
-        "INT64",
-        _ints(8, 25_201_001, 17 * 10**11),
-        _int_limits(8, -1, 0),
-        None,
-        ConvertedType.TIMESTAMP_MILLIS,
-    ),
-    Kind(
-        "decimal-converted",
-        "INT32",
-        _ints(4, 131, -1000),
-        _int_limits(4, -999_999_999, 999_999_999),
-        None,
-        ConvertedType.DECIMAL,
-        None,
-        9,
-        2,
+        "decimal-converted", "INT32", _ints(4, 131, -1000), _int_limits(4, -(10**9) + 1, 10**9 - 1), None, ConvertedType.DECIMAL, None, 9, 2
     ),
 ]
 BOOLEAN = Kind("boolean", "BOOLEAN", lambda n: bytes([n & 1]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from sbbf_tool.errors import UsageError
 
@@ -71,15 +70,8 @@ _INT_MAX = (1 << 31) - 1
 _LONG_MAX = (1 << 63) - 1
 
 
-class FilterShape(NamedTuple):
-    """Shape of a filter: `num_bits` (a multiple of 8) and `num_hash_functions` (k, at least 1)."""
-
-    num_bits: int
-    num_hash_functions: int
-
-
-def compute_sizing(items: int, fpp: float) -> FilterShape:
-    """Compute the shape that Paimon gives a filter for `items` expected distinct values and a target false-positive rate.
+def compute_sizing(items: int, fpp: float) -> tuple[int, int]:
+    """Compute the bits (a multiple of 8) and hash functions (at least 1) that Paimon gives a filter for `items` expected distinct values.
 
     Raises UsageError if Paimon's own constructor throws an exception: the size overflows, or the numbers are invalid.
     """
@@ -92,7 +84,7 @@ def compute_sizing(items: int, fpp: float) -> FilterShape:
         message = f"the filter size that Paimon computes for {items} items at fpp {fpp!r} overflows or is negative"
         raise UsageError(message, hint="use fewer items or a larger fpp")
     per_item = num_bits / float(items) if items else math.inf if num_bits else math.nan
-    return FilterShape(num_bits, max(1, to_int32(_round(per_item * ln2))))
+    return num_bits, max(1, to_int32(_round(per_item * ln2)))
 
 
 def _log(value: float) -> float:

@@ -29,14 +29,6 @@ _FILL_NOTE = (
 )
 
 
-def build_figures(key: str, filters: Sequence[FilterReport], row_groups: int) -> Iterator[Figure]:
-    """Yield the figures of the filters of one file, without the tables; none if no filter was measured."""
-    if any(row.estimated_fpp is not None for row in filters):
-        values = {(row.row_group, row.column): row.num_values for row in filters}
-        yield replace(build_rates_figure(f"{key}_rates", Dots(dots_of(filters, values)), filters), tables=())
-        yield replace(build_fill_figure(f"{key}_fill", filters, row_groups), tables=())
-
-
 def dots_of(filters: Iterable[FilterReport], values: Mapping[tuple[int, str], int | None]) -> Iterator[Dot]:
     """Yield a dot for each filter whose bits were measured; `values` are numbers of stored values, by row group and column."""
     for row in filters:
@@ -141,8 +133,13 @@ def _fill_cell(row: FilterReport, error: str | None) -> GridCell:
 
 
 def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
-    """Yield the HTML of rate and fill; the ids begin with `key`."""
-    return _render(list(build_figures(key, report.filters, report.row_groups)))
+    """Yield the HTML of rate and fill, if a filter was measured; the ids begin with `key`."""
+    if not any(row.estimated_fpp is not None for row in report.filters):
+        return iter(())
+    values = {(row.row_group, row.column): row.num_values for row in report.filters}
+    rates = build_rates_figure(f"{key}_rates", Dots(dots_of(report.filters, values)), report.filters)
+    fill = build_fill_figure(f"{key}_fill", report.filters, report.row_groups)
+    return _render([replace(figure, tables=()) for figure in (rates, fill)])
 
 
 def render_explain(report: ExplainReport, key: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon import bloom64_spec as spec
 from sbbf_tool.extensions.paimon import index_container
 from sbbf_tool.extensions.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
-from sbbf_tool.extensions.paimon.bloom64_spec import FilterShape, compute_sizing, wang_hash
+from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing, wang_hash
 from sbbf_tool.extensions.paimon.fast_hash import double_keys, float_keys, hash_bytes, hash_longs
 from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
 from sbbf_tool.extensions.paimon.table_schema import parse_type_text
@@ -172,7 +172,7 @@ def test_a_huge_k_is_answered_in_bounded_time() -> None:
     ],
 )
 def test_sizing_where_java_arithmetic_shows(items: int, fpp: float, sizing: tuple[int, int]) -> None:
-    assert compute_sizing(items, fpp) == FilterShape(*sizing)
+    assert compute_sizing(items, fpp) == sizing
     for too_many, rate in ((100_000_000, 1e-6), (1, 0.0), (100, 1.5), (2**63, 0.1), (2**31, 0.1)):
         with pytest.raises(UsageError):
             compute_sizing(too_many, rate)

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, UnreadableError, WriteError
 from sbbf_tool.extensions.tables.delta.actions import Action, decode, parse_actions, read_checkpoint, read_files
@@ -181,17 +182,11 @@ class Log:
     def all_files(self) -> Iterator[Action]:
         """Yield the actions of data files and change files in all retained versions; of checkpoints, as `read_files` has them."""
         commits, checkpoints = split_names(self._list())
-        for path, actions in self._all_actions(commits, uncovered_checkpoints(commits, checkpoints)):
+        paths = (f"{self.path}/{commits[version]}" for version in sorted(commits))
+        of_checkpoints = (self._checkpoint_files(checkpoint, read_files) for checkpoint in uncovered_checkpoints(commits, checkpoints))
+        for path, actions in chain(chain.from_iterable(of_checkpoints), ((path, self._read_json(path)) for path in paths)):
             with ErrorPlace(path):
                 yield from (fields for name, fields in actions if name in ("add", "remove", "cdc"))
-
-    def _all_actions(self, commits: Mapping[int, str], checkpoints: Iterable[Checkpoint]) -> Iterator[PathAndActions]:
-        """Yield the files of these checkpoints and commits."""
-        for checkpoint in checkpoints:
-            yield from self._checkpoint_files(checkpoint, read_files)
-        for version in sorted(commits):
-            path = f"{self.path}/{commits[version]}"
-            yield path, self._read_json(path)
 
     def _find_segment(self) -> Segment:
         hint = self._read_hint()
