@@ -10,7 +10,7 @@ from sbbf_tool.errors import UncertainWriteError as UncertainWriteError
 from sbbf_tool.errors import UnreadableError as UnreadableError
 from sbbf_tool.errors import UsageError as UsageError
 from sbbf_tool.errors import WriteError as WriteError
-from sbbf_tool.rules.check_policy import Policy as Policy
+from sbbf_tool.rules.catalog import Policy as Policy
 from sbbf_tool.rules.filter_spec import FilterSpec as FilterSpec
 from sbbf_tool.rules.filter_spec import read_specs as read_specs
 from sbbf_tool.rules.rule import Limits as Limits

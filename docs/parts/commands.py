@@ -9,7 +9,7 @@ import click
 
 from parts.markdown import block, code, paragraphs, plain, table
 from sbbf_tool.cli import cli
-from sbbf_tool.cli.group import CommandsByName
+from sbbf_tool.cli.command import CommandsByName
 from sbbf_tool.cli.options import SECTIONS, about
 from sbbf_tool.cli.schema import documents
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from parts.markdown import code, paragraphs, plain, table
-from sbbf_tool.reports.rules import RuleReport
+from sbbf_tool.reports.findings import RuleReport
 from sbbf_tool.rules.catalog import list_rules
 
 

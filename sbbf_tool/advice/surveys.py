@@ -11,7 +11,7 @@ from sbbf_tool.advice.verdicts import NO_QUERY, judge_without_data
 from sbbf_tool.display import redact
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.query_engines.use import Use
+from sbbf_tool.query_engines.verdicts import Use
 
 
 class Surveys:

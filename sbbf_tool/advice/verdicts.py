@@ -8,7 +8,7 @@ from sbbf_tool.advice.sample import EVERYWHERE
 from sbbf_tool.advice.survey import Totals
 from sbbf_tool.bloom import sizing
 from sbbf_tool.numbers import format_number, format_percent
-from sbbf_tool.query_engines.use import Use, list_warnings, use_of
+from sbbf_tool.query_engines.verdicts import Use, list_warnings, use_of
 from sbbf_tool.reports.engines import EngineVerdict
 
 ADD, KEEP, LEFT_OUT, NO_GAIN = "add", "keep", "left out", "no gain"

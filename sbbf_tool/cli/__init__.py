@@ -15,7 +15,7 @@ from io import TextIOWrapper
 
 import click
 
-from sbbf_tool.cli.group import CommandEntry, CommandsByName
+from sbbf_tool.cli.command import CommandEntry, CommandsByName
 from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
 from sbbf_tool.cli.terminal import start_run, terminal
 from sbbf_tool.display import escape

@@ -111,7 +111,7 @@ def _show_side_by_side(page: Page, report: EnginesReport, names: Sequence[str] =
 
     Types for which no engine uses a filter, or is harmed by it, are listed below the table.
     """
-    from sbbf_tool.query_engines.releases import is_release
+    from sbbf_tool.query_engines.verdicts import is_release
 
     engines = [engine for engine in report.engines if names or engine.uses_filters]
     for name, engine in zip(names, engines, strict=False):

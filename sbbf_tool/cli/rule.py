@@ -12,7 +12,7 @@ from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.tables import SUMMARY, WORD, Heading
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.rules import RulesReport
+    from sbbf_tool.reports.findings import RulesReport
 
 _COLUMNS = (
     Heading("name", WORD),
@@ -35,7 +35,7 @@ def command(rule: str | None, outputs: Outputs) -> None:
 
     Without RULE, all rules are listed, those of extensions last.
     """
-    from sbbf_tool.reports.rules import RulesReport
+    from sbbf_tool.reports.findings import RulesReport
     from sbbf_tool.rules.catalog import all_rules, report_rule
     from sbbf_tool.verbs.check import find_rule
 

@@ -20,7 +20,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import Row
 
 if TYPE_CHECKING:
-    from sbbf_tool.reports.verify import FilterVerification, VerifyReport
+    from sbbf_tool.reports.findings import FilterVerification, VerifyReport
 
 
 def _result(verification: FilterVerification) -> str:

@@ -24,7 +24,7 @@ from sbbf_tool.parquet import equals, literals
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.statistics import StatisticsCheck
-from sbbf_tool.reports.verify import FilterVerification
+from sbbf_tool.reports.findings import FilterVerification
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,21 +1,26 @@
-"""Reports as plain dicts, lists and strings, for JSON, Arrow and the state of runs, and back.
+"""Reports as plain dicts, lists and strings, for JSON and the state of runs, and as Arrow, for Spark and Parquet files; and back.
 
     from_plain(CheckReport, to_plain(report)) == report
 
-Strings are UTF-8: other bytes of file names are escaped. Fields that are `local` are left out.
+The classes of `reports` are the only declaration: local processes send them unchanged. Strings are UTF-8: other bytes of file names are
+escaped. Fields that are `local` are left out.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from types import NoneType, UnionType
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from sbbf_tool.frozen import Frozen
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 Report = TypeVar("Report")
 
@@ -120,3 +125,41 @@ def _ensure_type(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise ValueError(f"{value!r:.60} is not of the type {kind}")
     return value
+
+
+Row = TypeVar("Row")
+
+
+@cache
+def schema_of(row: type) -> pa.Schema:
+    """Return the Arrow schema of a class. Each field becomes a field, tuples become lists, and nested classes of fields become structs."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, _arrow_type(hint), nullable=is_optional(hint)) for name, hint in hints_of(row)])
+
+
+def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
+    """Convert the rows to one batch of `schema_of(row)`."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist([to_plain(item) for item in rows], schema=schema_of(row))
+
+
+def from_batch(row: type[Row], batch: pa.RecordBatch | pa.Table) -> Iterator[Row]:
+    """Yield the rows of a batch. The batch may have extra fields, and may lack fields that have a default."""
+    for values in batch.to_pylist():
+        yield from_plain(row, values)
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    import pyarrow as pa
+
+    hint = inner_type(hint)
+    simple = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
+    if hint in simple:
+        return simple[hint]
+    if get_origin(hint) is Sequence or (get_origin(hint) is tuple and get_args(hint)[1:] == (...,)):
+        return pa.list_(_arrow_type(get_args(hint)[0]))
+    if is_record(hint):
+        return pa.struct(list(schema_of(cast(type, hint))))
+    raise TypeError(f"{hint!r} has no place in a row")

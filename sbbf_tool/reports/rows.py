@@ -1,6 +1,6 @@
 """Row of one file: the file's outcome in a run over many files, the same on every runner.
 
-Rows are passed between processes and through Spark, where each field is a column: `reports.arrow` derives the Arrow schema.
+Rows are passed between processes and through Spark, where each field is a column: `reports.plain` derives the Arrow schema.
 """
 
 from __future__ import annotations

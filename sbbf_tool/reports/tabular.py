@@ -74,7 +74,7 @@ class Tabular(Frozen, ABC):
         """Return the schema of `to_arrow`."""
         import pyarrow as pa
 
-        from sbbf_tool.reports.arrow import schema_of
+        from sbbf_tool.reports.plain import schema_of
 
         fields = [field for field in schema_of(cls) if field.name in cls._first] if cls._first else []
         return pa.schema([*fields, *schema_of(cls._row or cls)])

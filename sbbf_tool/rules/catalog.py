@@ -1,18 +1,25 @@
-"""All rules, in listing order."""
+"""All rules, in listing order, and the policy of `check`: which of them run, with which limits, and which findings make a file fail."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pkgutil import get_data
+from typing import Any, ClassVar, NamedTuple
 
+from sbbf_tool.arguments import as_names
+from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.extension import load, named
-from sbbf_tool.reports.rules import RuleReport
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, RuleReport
 from sbbf_tool.rules import correctness, efficiency, encryption, policy
 from sbbf_tool.rules import format as format_rules
-from sbbf_tool.rules.rule import AnyRule, Rule
+from sbbf_tool.rules.facts import Reads
+from sbbf_tool.rules.filter_spec import FilterSpec
+from sbbf_tool.rules.rule import AnyRule, Limits, Rule, ensure_valid
+from sbbf_tool.storage.globs import matches_any
 
 RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *encryption.RULES, *efficiency.RULES, *policy.RULES)
 GROUPS = tuple(dict.fromkeys(rule.group for rule in RULES))
@@ -73,3 +80,121 @@ def report_rule(rule: AnyRule) -> RuleReport:
         example=example.get("example"),
         fix=example.get("fix"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Rules and limits to check, and the filters that files must have (`limits.filters`), which `apply` takes.
+
+    `select` and `ignore` name rules or groups; a limit that is given applies regardless of `select`. `quick` skips the rules that read
+    data. A finding of severity `fail_on` or worse makes a file fail. Raises UsageError if the policy contradicts itself, or names a rule
+    that does not exist.
+    """
+
+    rules: ClassVar[Sequence[AnyRule]] = RULES
+
+    limits: Limits = field(default_factory=Limits)
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    quick: bool = False
+    fail_on: str = ERROR
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "select", as_names(self.select, "rule"))
+        object.__setattr__(self, "ignore", as_names(self.ignore, "rule"))
+        ensure_valid((self.fail_on,), SEVERITIES, "severity")
+        ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in self.rules), *GROUPS], "rule")
+        for rule in self.rules:
+            if rule.name in self.select and (reason := self.why_not(rule)) is not None:
+                raise UsageError(f"rule {rule.name} is selected but cannot run: {reason}")
+        if all(self.why_not(rule) for rule in self.rules):
+            raise UsageError("the policy runs no rule")
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that must have a filter."""
+        return self.limits.required
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that must have a filter, and those for which filters are declared."""
+        return tuple(dict.fromkeys(name for spec in self.limits.filters for name in spec.columns))
+
+    def of(self, path: str) -> Policy:
+        return self
+
+    def fails(self, severity: str) -> bool:
+        """Return whether a finding of this severity makes a file fail."""
+        return SEVERITIES.index(severity) <= SEVERITIES.index(self.fail_on)
+
+    def why_not(self, rule: AnyRule) -> str | None:
+        """Return why a rule does not run; None if it does."""
+        limit: str | None = getattr(rule, "limit", None)
+        if limit is not None and not {rule.name, rule.group} & {*self.ignore}:
+            if getattr(self.limits, limit) not in (None, ()):
+                return None
+            if limit == "judged":
+                return "the policy declares no filter"
+            return f"no {'column to require' if limit == 'required' else limit.replace('_', ' ')} is given"
+        if rule.name in self.ignore or rule.group in self.ignore:
+            return "ignored"
+        if self.select and rule.name not in self.select and rule.group not in self.select:
+            return "not selected"
+        return "a quick check does not read the data" if self.quick and rule.reads is Reads.DATA else None
+
+
+Settings = Mapping[str, Any]
+"""Fields of `Policy` and `Limits` by name."""
+
+
+class PathEntry(NamedTuple):
+    """Settings for the files that one of the globs matches."""
+
+    folder: str
+    """Absolute path that relative globs start from."""
+    globs: tuple[str, ...]
+    settings: Settings
+    place: str
+    """Where the entry is written, for errors."""
+
+    def matches(self, path: str) -> bool:
+        """Return whether a glob matches the path or one of the folders above it."""
+        return matches_any(self.globs, self.folder, path)
+
+
+class PathPolicies:
+    """The policies of all files: `settings`, changed by each entry that matches the path, in order, and then by `overrides`.
+
+    It has the interface of `Policy` that runs use. Raises UsageError if an entry contradicts itself or the other settings.
+    """
+
+    def __init__(self, settings: Settings, entries: Sequence[PathEntry], overrides: Settings) -> None:
+        self._settings = settings
+        self._entries = tuple(entries)
+        self._overrides = overrides
+        policies = [self._policy(())]
+        for entry in self._entries:
+            try:
+                policies.append(self._policy((entry,)))
+            except SbbfError as error:
+                raise error.at(file=entry.place) from None
+        self.quick = all(policy.quick for policy in policies)
+        self.required = tuple(dict.fromkeys(column for policy in policies for column in policy.required))
+        self.columns = tuple(dict.fromkeys(column for policy in policies for column in policy.columns))
+
+    def of(self, path: str) -> Policy:
+        """Return the policy of one file. Raises UsageError if the entries that match it contradict each other."""
+        return self._policy(tuple(entry for entry in self._entries if entry.matches(path)))
+
+    def _policy(self, entries: tuple[PathEntry, ...]) -> Policy:
+        changes = [value for entry in entries for value in entry.settings.items()]
+        return make_policy({**self._settings, **dict(changes), **self._overrides})
+
+
+def make_policy(settings: Settings) -> Policy:
+    """Return the policy with these fields of `Policy` and `Limits`; `require` names columns. Raises UsageError."""
+    settings = dict(settings)
+    if require := settings.pop("require", ()):
+        settings["filters"] = (FilterSpec(require, judge="existence"), *settings.get("filters", ()))
+    limits = {name: value for name, value in settings.items() if name in Limits.__dataclass_fields__}
+    return Policy(limits=Limits(**limits), **{name: value for name, value in settings.items() if name not in limits})

@@ -8,8 +8,7 @@ from functools import partial
 from sbbf_tool.file import misses
 from sbbf_tool.parquet.idl.ttypes import Type
 from sbbf_tool.parquet.statistics import NO_ROW_LOST
-from sbbf_tool.reports.findings import ERROR, INFO, WARNING
-from sbbf_tool.reports.verify import FilterVerification
+from sbbf_tool.reports.findings import ERROR, INFO, WARNING, FilterVerification
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import ChunkFacts, Reads
 from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, Look, Rule, at_each_filter

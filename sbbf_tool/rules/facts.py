@@ -29,7 +29,7 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
-from sbbf_tool.reports.verify import FilterVerification
+from sbbf_tool.reports.findings import FilterVerification
 from sbbf_tool.rules.satisfaction import BROKEN, MISSING, NOT_MEASURED, Judgment, judge_filter, may_be_saturated
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16

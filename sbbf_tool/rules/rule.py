@@ -13,7 +13,7 @@ from enum import IntEnum
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
 from sbbf_tool.hints import Fix, suggest
-from sbbf_tool.query_engines.use import as_engines
+from sbbf_tool.query_engines.verdicts import as_engines
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, Evidence, Finding
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.file_facts import FileFacts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sbbf_tool.file.parallel import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.reports.verify import FilterVerification, VerifyReport
+from sbbf_tool.reports.findings import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
 from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, find_all

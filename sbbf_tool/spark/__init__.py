@@ -3,11 +3,11 @@
 `discover` lists files, `run` carries a verb to each (`pipeline`), and `probe_keys` looks up the keys of a DataFrame (`lookup`).
 
 - `java`, `session`: find Java, start Spark, and reduce its log
-- `source` (`options`, `views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
+- `source` (`views`): `spark.read.format("sbbf")`, the reports of `inspect` and `check` as rows
 - `functions`: functions of SQL that read filters
-- `pipeline` (`listing`, `bundles`, `rows`, `outcomes`): list files, and carry a verb to each
+- `pipeline` (`listing`, `bundles`, `rows`): list files, and carry a verb to each
 - `runner`: Spark as a runner of commands and of `sbbf_tool.run`
-- `causes`, `interrupts`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
+- `causes`: Spark's errors as errors of this package; Ctrl-C and SIGTERM
 - `shipping`: send this package to executors that do not have it
 """
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from sbbf_tool.reports.arrow import schema_of
+from sbbf_tool.reports.plain import schema_of
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.running.discover import TASK_COST, pack
-from sbbf_tool.spark.interrupts import is_classic, wait_for
-from sbbf_tool.spark.outcomes import FILES_PER_TASK, collect_few, keep_on_cluster
-from sbbf_tool.spark.rows import Batches, ddl_of, frame_of_arrow, map_in_arrow, type_name, with_usual_types
+from sbbf_tool.spark.causes import is_classic, wait_for
+from sbbf_tool.spark.rows import (
+    FILES_PER_TASK,
+    Batches,
+    collect_few,
+    ddl_of,
+    frame_of_arrow,
+    keep_on_cluster,
+    map_in_arrow,
+    type_name,
+    with_usual_types,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

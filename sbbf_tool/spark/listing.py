@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.file.partitions import PathPredicate
-from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
-from sbbf_tool.reports.plain import escape_bytes, restore_bytes
+from sbbf_tool.reports.plain import escape_bytes, from_batch, restore_bytes, schema_of, to_batch
 from sbbf_tool.reports.rows import LEFT_OUT, LINK, ListedFile
 from sbbf_tool.running.discover import discover as find_files
 from sbbf_tool.running.discover import path_of, stat_file

@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
-from sbbf_tool.reports.arrow import from_batch, to_batch
-from sbbf_tool.reports.plain import from_plain, restore_bytes
+from sbbf_tool.reports.plain import from_batch, from_plain, restore_bytes, to_batch
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing
-from sbbf_tool.spark.outcomes import FILES_PER_TASK
-from sbbf_tool.spark.rows import Batches, ddl_of, map_in_arrow
+from sbbf_tool.spark.rows import FILES_PER_TASK, Batches, ddl_of, map_in_arrow
 from sbbf_tool.verbs.probe import Probe
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
 from sbbf_tool.file.partitions import PathPredicate, Predicate
-from sbbf_tool.reports.arrow import to_batch
-from sbbf_tool.reports.plain import from_plain, restore_bytes
+from sbbf_tool.reports.plain import from_plain, restore_bytes, to_batch
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import TASK_COST, skip
 from sbbf_tool.running.retry import restore_row
@@ -41,8 +40,7 @@ from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
 from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of
-from sbbf_tool.spark.outcomes import compute_once
-from sbbf_tool.spark.rows import PACKED, Batches, ddl_of, map_in_arrow, pack_batches
+from sbbf_tool.spark.rows import PACKED, Batches, compute_once, ddl_of, map_in_arrow, pack_batches
 from sbbf_tool.storage.local import share_listings
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def discover(
 
     `where` selects partitions by the folders in paths: see `file.partitions`. An executor lists paths and stores; Spark lists HDFS and
     other file systems of Hadoop as `binaryFile`, which skips empty files. Relative paths are those of the driver. No file is read. The
-    listing is eager, and is kept on the driver, or, above 100,000 files, on the cluster: see `spark.outcomes`. Raises UnreadableError for a
+    listing is eager, and is kept on the driver, or, above 100,000 files, on the cluster: see `spark.rows`. Raises UnreadableError for a
     path that does not exist.
 
     Links to files in folders are followed. With `links`, they are marked, and links to folders are listed too; the stages that change files

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sbbf_tool.reports.rows import ListedFile, Row
 from sbbf_tool.running.discover import skip
 from sbbf_tool.spark.bundles import Listing
-from sbbf_tool.spark.causes import quiet_pyspark
-from sbbf_tool.spark.interrupts import cancel_jobs, is_classic, keep_interrupt_handler
+from sbbf_tool.spark.causes import cancel_jobs, is_classic, keep_interrupt_handler, quiet_pyspark
 from sbbf_tool.spark.listing import list_names, table_of
-from sbbf_tool.spark.outcomes import rows_of, stream_rows
 from sbbf_tool.spark.pipeline import map_work
+from sbbf_tool.spark.rows import rows_of, stream_rows
 from sbbf_tool.spark.session import is_connect, session
 
 if TYPE_CHECKING:

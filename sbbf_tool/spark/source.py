@@ -11,8 +11,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from sbbf_tool.errors import UsageError
 from sbbf_tool.running.discover import path_of
 from sbbf_tool.spark.listing import ensure_exists
-from sbbf_tool.spark.options import VIEW, ReadRequest, parse_options
-from sbbf_tool.spark.views import column_names, schema_of_view
+from sbbf_tool.spark.views import VIEW, ReadRequest, column_names, parse_options, schema_of_view
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:

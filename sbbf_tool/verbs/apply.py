@@ -36,10 +36,10 @@ from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.splice import ChunkKey
-from sbbf_tool.query_engines.use import as_engines, engine_warnings
+from sbbf_tool.query_engines.verdicts import as_engines, engine_warnings
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, RemovedFilter
 from sbbf_tool.reports.rows import OK, SKIPPED, NamedColumn
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, declare_for_table, request_filters
 from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, MISSING, SATISFIED, TOO_LARGE, WEAKER, Judgment, may_be_saturated
 from sbbf_tool.verbs.verb import ChangingVerb, Needs

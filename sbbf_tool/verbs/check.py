@@ -14,11 +14,9 @@ from sbbf_tool.file.table_file import FileName, TableFile
 from sbbf_tool.frozen import opt, replace
 from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.columns import find_column
-from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome
+from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome, RuleReport
 from sbbf_tool.reports.rows import NOT_APPLICABLE
-from sbbf_tool.reports.rules import RuleReport
-from sbbf_tool.rules.catalog import RULES, all_rules, report_rule
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.catalog import RULES, Policy, all_rules, report_rule
 from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
 from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.file_facts import FileFacts, gather_file

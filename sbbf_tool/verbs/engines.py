@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
-from sbbf_tool.query_engines.releases import find_release
-from sbbf_tool.query_engines.verdicts import find_engine, is_match, load_table, suggest_names
+from sbbf_tool.query_engines.verdicts import find_engine, find_release, is_match, load_table, suggest_names
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EnginesReport

@@ -25,8 +25,7 @@ from sbbf_tool.parquet.equals import has_interval_mark
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.query_engines.terms import HARM, LOSES_ROWS, UNUSED, USED
-from sbbf_tool.query_engines.use import as_engines, engines_of
-from sbbf_tool.query_engines.verdicts import list_verdicts
+from sbbf_tool.query_engines.verdicts import as_engines, engines_of, list_verdicts
 from sbbf_tool.reports.engines import EngineReport, EngineVerdict
 from sbbf_tool.reports.probe import NO_FILTER, RowGroupAnswer, UnfitValue
 from sbbf_tool.reports.rows import NamedColumn

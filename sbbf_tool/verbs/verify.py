@@ -10,7 +10,7 @@ from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName
 from sbbf_tool.frozen import opt
-from sbbf_tool.reports.verify import VerifyReport
+from sbbf_tool.reports.findings import VerifyReport
 from sbbf_tool.rules.verification import report_of
 from sbbf_tool.storage.inputs import Readable
 from sbbf_tool.verbs.verb import Needs, ReadingVerb

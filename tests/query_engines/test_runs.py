@@ -16,10 +16,10 @@ from engine_matrix.outcomes import judge, put_questions
 from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.engine_runs.catalog import RUNNABLE
-from sbbf_tool.query_engines.releases import find_release
 from sbbf_tool.query_engines.runs import ReleaseRun, numbers_of, read_runs
 from sbbf_tool.query_engines.table import parse_table, read_families
 from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EQUAL, FAILS, IN, LOSES_ROWS, UNUSED, USED
+from sbbf_tool.query_engines.verdicts import find_release
 from sbbf_tool.verbs.engines import engines
 from sbbf_tool.verbs.probe import probe
 from support.tables import each

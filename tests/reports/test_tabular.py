@@ -29,11 +29,10 @@ from sbbf_tool.extensions.paimon import (
 )
 from sbbf_tool.extensions.report import write_report
 from sbbf_tool.extensions.tables.copies import AbandonedCopy, AbandonedReport
+from sbbf_tool.reports.findings import RulesReport
 from sbbf_tool.reports.probe import RowsReport
-from sbbf_tool.reports.rules import RulesReport
 from sbbf_tool.reports.tabular import Tabular
-from sbbf_tool.rules.catalog import list_rules
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.catalog import Policy, list_rules
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.verbs.inspect import InspectReport
@@ -105,9 +104,9 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "remove_filter.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
     "repair.RepairReport": lambda folder: sbbf_tool.repair(wrong_length(folder), in_place=True, dry_run=True),
     "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(copy(folder), num_bytes=64, in_place=True),
-    "rules.RulesReport": lambda folder: RulesReport(list_rules()),
+    "findings.RulesReport": lambda folder: RulesReport(list_rules()),
     "size.SizeReport": lambda folder: sbbf_tool.size_filter(ndv=1000),
-    "verify.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
+    "findings.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
 }
 
 

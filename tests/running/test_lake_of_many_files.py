@@ -68,7 +68,7 @@ import json, re, sys
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.spark import pipeline
 from sbbf_tool.spark.bundles import Listing
-from sbbf_tool.spark.outcomes import rows_of
+from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.session import session
 count, blocks = int(sys.argv[1]), sys.argv[2]
 spark = session("local[2]", {{"spark.local.dir": blocks, "spark.sql.warehouse.dir": blocks}})

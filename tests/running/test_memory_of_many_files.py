@@ -64,7 +64,7 @@ def test_memory_does_not_grow_with_files(lakes, monkeypatch, tmp_path, command):
         "sbbf_tool.running.local._FILES_PER_TASK": 5,
         "sbbf_tool.running.local._FILES_WITHOUT_PROCESSES": 10,
         "sbbf_tool.cli.report._MOST_IN_MEMORY": 50,
-        "sbbf_tool.cli.formats.sarif.MOST_RESULTS": 20,
+        "sbbf_tool.cli.formats.ci.MOST_RESULTS": 20,
     }.items():
         monkeypatch.setattr(name, value)
     few, many = lakes

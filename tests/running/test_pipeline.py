@@ -14,9 +14,9 @@ from sbbf_tool import Edit, FilterSpec
 from sbbf_tool import run as run_verb
 from sbbf_tool.cli import run
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.reports.findings import VerifyReport
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import ListedFile, Row
-from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.verbs import AddFilter, Apply, Inspect, Probe, Verify
 from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.add_filter import add_filters as add_to_one
@@ -26,7 +26,7 @@ from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed,
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
 from sbbf_tool.spark import bundles, pipeline, probe_keys
-from sbbf_tool.spark.outcomes import rows_of
+from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.runner import Spark
 from support.tables import each
 

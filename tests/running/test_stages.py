@@ -11,8 +11,7 @@ from dataclasses import replace
 import pytest
 
 from sbbf_tool.editing.edit import Edit
-from sbbf_tool.reports.arrow import from_batch, schema_of, to_batch
-from sbbf_tool.reports.plain import from_plain, to_plain
+from sbbf_tool.reports.plain import from_batch, from_plain, schema_of, to_batch, to_plain
 from sbbf_tool.reports.rows import ListedFile
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.discover import OPENING_COST, pack, path_of

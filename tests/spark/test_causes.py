@@ -98,8 +98,7 @@ def failing_function(kind: str):
 )
 def test_errors_of_workers(spark, kind, words):
     from sbbf_tool.reports.rows import ListedFile
-    from sbbf_tool.spark.outcomes import collect_few
-    from sbbf_tool.spark.rows import ddl_of, map_in_arrow
+    from sbbf_tool.spark.rows import collect_few, ddl_of, map_in_arrow
 
     with pytest.raises(SbbfError) as error:
         collect_few(map_in_arrow(spark.range(1), failing_function(kind), ddl_of(ListedFile)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sbbf_tool import add_filters, check, inspect
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.storage.places import parquet_files
 from support.tables import each
 
@@ -215,8 +215,8 @@ def test_the_format_cannot_be_written(spark, read, tmp_path):
 
 
 def test_the_manual_names_every_option():
-    from sbbf_tool.spark.options import NAMES
     from sbbf_tool.spark.source import SbbfDataSource
+    from sbbf_tool.spark.views import NAMES
 
     for name in NAMES:
         if name not in ("path", "paths"):

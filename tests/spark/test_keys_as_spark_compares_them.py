@@ -19,7 +19,7 @@ from sbbf_tool import Edit, FilterSpec
 from sbbf_tool.spark import pipeline, probe_keys
 from sbbf_tool.spark.causes import quiet_pyspark
 from sbbf_tool.spark.lookup import compare_in_spark
-from sbbf_tool.spark.outcomes import rows_of
+from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.verbs import AddFilter
 
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]

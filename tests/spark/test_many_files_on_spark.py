@@ -14,8 +14,9 @@ pytest.importorskip("pyspark", reason="the Python package pyspark is not install
 
 from sbbf_tool import Edit, FilterSpec
 from sbbf_tool import run as run_verb
-from sbbf_tool.spark import bundles, outcomes, pipeline
-from sbbf_tool.spark.outcomes import rows_of
+from sbbf_tool.spark import bundles, pipeline
+from sbbf_tool.spark import rows as spark_rows
+from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.verbs import AddFilter, Inspect
 
@@ -28,8 +29,8 @@ PER_TASK = 3
 
 @pytest.fixture
 def low_limits(monkeypatch):
-    monkeypatch.setattr(outcomes, "MOST_ON_DRIVER", ON_DRIVER)
-    for module in (bundles, outcomes):
+    monkeypatch.setattr(spark_rows, "MOST_ON_DRIVER", ON_DRIVER)
+    for module in (bundles, spark_rows):
         monkeypatch.setattr(module, "FILES_PER_TASK", PER_TASK)
 
 
@@ -83,7 +84,7 @@ def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkey
 
 def test_a_generated_listing_is_counted_and_divided_on_the_cluster(spark, monkeypatch, rows_to_driver):
     count = 10_000
-    monkeypatch.setattr(outcomes, "MOST_ON_DRIVER", 500)
+    monkeypatch.setattr(spark_rows, "MOST_ON_DRIVER", 500)
     names = spark.range(count).selectExpr("concat('file:/lake/', lpad(id, 9, '0'), '.parquet') as path", "id as bytes")
     files = pipeline.discover(spark, names)
     frame = bundles.Listing.of(files).bundle(by_bytes=True)

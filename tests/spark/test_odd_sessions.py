@@ -10,9 +10,9 @@ import pytest
 from sbbf_tool import add_filters
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import UsageError
+from sbbf_tool.reports.findings import VerifyReport
 from sbbf_tool.reports.probe import ProbeReport
 from sbbf_tool.reports.rows import Row
-from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.running.discover import path_of
 from sbbf_tool.running.local import LocalRunner
@@ -26,7 +26,7 @@ from support.lakes import small_files
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
 from sbbf_tool.spark import pipeline, probe_keys, register
-from sbbf_tool.spark.outcomes import rows_of
+from sbbf_tool.spark.rows import rows_of
 from sbbf_tool.spark.runner import Spark
 from sbbf_tool.spark.session import session
 from sbbf_tool.verbs import Inspect

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sbbf_tool import UsageError
-from sbbf_tool.spark.options import parse_options
-from sbbf_tool.spark.views import Chunks, Findings
+from sbbf_tool.spark.views import Chunks, Findings, parse_options
 from support.tables import each
 
 

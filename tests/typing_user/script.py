@@ -25,9 +25,8 @@ from sbbf_tool.extensions.paimon.reports import (
 )
 from sbbf_tool.reports.change import BuiltFilter
 from sbbf_tool.reports.engines import EnginesReport
-from sbbf_tool.reports.findings import CheckReport, Finding
+from sbbf_tool.reports.findings import CheckReport, Finding, VerifyReport
 from sbbf_tool.reports.probe import ProbeReport
-from sbbf_tool.reports.verify import VerifyReport
 from sbbf_tool.verbs import AddFilter, Advise, Verify
 from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice

@@ -15,7 +15,7 @@ from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_draft_header
 from sbbf_tool.parquet.footer import build_tail
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.verbs.check import check
 from sbbf_tool.verbs.explain import explain
 from sbbf_tool.verbs.inspect import inspect

@@ -15,7 +15,7 @@ import pytest
 import sbbf_tool
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import Limits
 from support.tables import each

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any
 
-from sbbf_tool.cli.formats import NAMES, Item, View
-from sbbf_tool.cli.formats.target import OutputTarget, StandardOutput
+from sbbf_tool.cli.formats import NAMES, Item, OutputTarget, StandardOutput, View
 from sbbf_tool.cli.output import complain, encodable_json
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.cli.render import LongList

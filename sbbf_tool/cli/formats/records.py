@@ -6,14 +6,12 @@ import csv
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, get_args
 
-from sbbf_tool.cli.formats import Item, View
-from sbbf_tool.cli.formats.target import MARK, OutputTarget
+from sbbf_tool.cli.formats import MARK, Item, OutputTarget, View
 from sbbf_tool.cli.spelling import write_command
 from sbbf_tool.display import escape, has_command, to_json
 from sbbf_tool.errors import WriteError
-from sbbf_tool.reports.arrow import schema_of
 from sbbf_tool.reports.findings import CheckReport
-from sbbf_tool.reports.plain import to_plain
+from sbbf_tool.reports.plain import schema_of, to_plain
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.rows import OK, ListedFile
-from sbbf_tool.spark.options import OF_RULES, Options
-from sbbf_tool.spark.views import STATUS, Row, RowView
+from sbbf_tool.spark.views import OF_RULES, STATUS, Options, Row, RowView
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.reports.rows import OK, ListedFile
-from sbbf_tool.spark.options import OF_RULES, Options
-from sbbf_tool.spark.views import STATUS, Row, RowView, fields_of, values_of
+from sbbf_tool.spark.views import OF_RULES, STATUS, Options, Row, RowView, fields_of, values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +33,7 @@ class PaimonIndexes(Frozen, RowView):
         import pyarrow as pa
 
         from sbbf_tool.extensions.paimon.reports import IndexFigures, InspectedFile
-        from sbbf_tool.reports.arrow import schema_of
+        from sbbf_tool.reports.plain import schema_of
 
         index = pa.field("index", pa.struct(list(schema_of(IndexFigures))))
         findings = pa.field("findings", pa.list_(pa.struct(list(schema_of(Finding)))))

@@ -19,9 +19,8 @@ from sbbf_tool.frozen import opt, replace
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.parquet.footer import MAGIC
-from sbbf_tool.query_engines.use import as_engines
-from sbbf_tool.query_engines.verdicts import load_table
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.query_engines.verdicts import as_engines, load_table
+from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.rule import Limits
 from sbbf_tool.verbs.check import Check
 from sbbf_tool.verbs.explain import Explain, ExplainReport

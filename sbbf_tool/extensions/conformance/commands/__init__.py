@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.group import CommandEntry, CommandsByName
+from sbbf_tool.cli.command import CommandEntry, CommandsByName
 
 COMMANDS = {
     "make": CommandEntry(f"{__name__}.make", "Write the corpus to a folder."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sbbf_tool.cli.group import CommandEntry, CommandsByName
+from sbbf_tool.cli.command import CommandEntry, CommandsByName
 
 COMMANDS = {
     "inspect": CommandEntry(f"{__name__}.read:inspect", "Show the indexes of data files, with their estimated false-positive rates."),

@@ -24,7 +24,7 @@ from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
-from sbbf_tool.rules.check_policy import Policy
+from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.verbs.check import FAILED, NOT_RUN, NOTED, PASSED
 
