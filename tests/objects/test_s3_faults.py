@@ -156,10 +156,11 @@ def test_a_kill_leaves_a_whole_object(bucket, step):
     assert sbbf_tool.verify(url).is_sound
 
 
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_terminated_command_leaves_nothing(bucket, number, exit_code):
+@pytest.mark.parametrize("step", ["CreateMultipartUpload", "UploadPartCopy"])
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+def test_a_terminated_command_leaves_nothing(bucket, step, number, exit_code):
     url = bucket.put("large.parquet", large())
-    assert killed_at(bucket, url, "UploadPartCopy", number) == exit_code
+    assert killed_at(bucket, url, step, number) == exit_code
     assert bucket.get("large.parquet") == large()
     assert bucket.unfinished() == []
 

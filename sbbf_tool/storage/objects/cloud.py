@@ -45,6 +45,7 @@ from sbbf_tool.storage.objects.store import (
     naming_the_extra,
 )
 from sbbf_tool.storage.source import PlannedSource, Source
+from sbbf_tool.storage.threads import DaemonThreads, waiting
 
 BUDGET = Budget()
 """When a request to Azure or Google is given up."""
@@ -244,7 +245,11 @@ def _follow_redirects(url: str) -> str:
     for _ in range(_MOST_REDIRECTS):
         request = http.Request(url, headers={"Range": "bytes=-1", "User-Agent": "sbbf"})
         try:
-            with opener.open(request, timeout=CONNECT_SECONDS) as answer:
+            # In a thread: a header may go on for ever.
+            thread = DaemonThreads(1, "sbbf-redirect")
+            future = thread.submit(opener.open, request, None, CONNECT_SECONDS)
+            thread.close(0)
+            with waiting(), future.result(READ_SECONDS) as answer:
                 target = urljoin(url, answer.headers.get("Location") or "") if 300 <= answer.status < 400 else url
         except (OSError, ValueError, HTTPException):
             return url  # obstore finds out what is wrong

@@ -37,7 +37,7 @@ from sbbf_tool.storage.objects.conditional import (
 from sbbf_tool.storage.objects.s3_bucket import ARCHIVES, COPIED_ATTRIBUTES, S3Bucket, call
 from sbbf_tool.storage.objects.store import DeniedError, Location, OtherVersionError, UnsupportedError, Version
 from sbbf_tool.storage.source import PlannedSource, Source
-from sbbf_tool.storage.threads import cleaning_up, holding, waiting
+from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running, holding, waiting
 
 _ABORTS, _ABORT_PAUSE = 3, 0.1
 _FIRST_SECONDS = 1.0
@@ -107,7 +107,8 @@ class _S3Upload(Upload):
 
     def put_in_parts(self, parts: tuple[Part, ...]) -> None:
         client, place = self.store.client, self._place
-        upload_id = self.send(lambda: str(client.create_multipart_upload(**place, **self.attributes)["UploadId"]))
+        # In a thread, which learns the id also after an interrupt.
+        (upload_id,) = write_parts(self._create_upload, (place,))
         with cleaning_up(lambda: self._abort(upload_id)):
             try:
                 tags = write_parts(lambda numbered: self.send(lambda: self._write_part(upload_id, *numbered)), enumerate(parts, 1))
@@ -121,6 +122,15 @@ class _S3Upload(Upload):
             except BaseException as error:
                 self._abort(upload_id, error)
                 raise
+
+    def _create_upload(self, place: dict[str, str]) -> str:
+        upload_id = self.send(lambda: str(self.store.client.create_multipart_upload(**place, **self.attributes)["UploadId"]))
+        try:
+            ensure_running()
+        except StoppedError:
+            self._abort(upload_id)
+            raise
+        return upload_id
 
     def _write_part(self, upload_id: str, number: int, part: Part) -> str:
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
