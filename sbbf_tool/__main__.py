@@ -21,9 +21,7 @@ def main() -> None:
     """Run the command line and end the process with its exit code: 130 after an interrupt, 70 after an unhandled error."""
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     try:
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            # No file is open yet, and a traceback from an import is of no use.
-            signal.signal(signal.SIGINT, lambda number, frame: os._exit(INTERRUPTED))
+        _end_at_interrupt(INTERRUPTED)  # no file is open yet
         _open_missing_streams()
         # Interpreters that this process starts must not import modules from the current folder.
         os.environ.setdefault("PYTHONSAFEPATH", "1")
@@ -35,8 +33,15 @@ def main() -> None:
     except BaseException as error:
         _report(error)
         code = INTERNAL_ERROR
+    _end_at_interrupt(code)  # no file is open any more
     gc.freeze()  # Python would look for garbage once more, which takes a twelfth of the time of a short command
     sys.exit(code)
+
+
+def _end_at_interrupt(code: int) -> None:
+    """End the process at a SIGINT: the traceback of an import, or of the end of a thread, is of no use."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(code))
 
 
 def _open_missing_streams() -> None:

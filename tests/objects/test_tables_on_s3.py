@@ -17,6 +17,7 @@ from sbbf_tool.extensions.tables.copies import OLD_SECONDS, delete_abandoned, fi
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
+from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.storage.objects.cloud import CloudStore
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.store import list_keys
@@ -67,6 +68,17 @@ def test_copies_of_a_refused_commit_are_deleted(moto_bucket, url, capsys, monkey
     monkeypatch.setattr(DeltaTable, "commit", refuse)
     before = set(moto_bucket.list_keys())
     assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put")[0] == 4
+    assert set(moto_bucket.list_keys()) == before
+
+
+def test_copies_without_rows_are_deleted_after_an_interrupt(moto_bucket, url, capsys, monkeypatch):
+    def interrupt(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TableRun, "_collect", interrupt)
+    before = set(moto_bucket.list_keys())
+    assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put")[0] == 130
+    assert moto_bucket.proxy.operations().count("PutObject") > 3
     assert set(moto_bucket.list_keys()) == before
 
 

@@ -169,9 +169,7 @@ def delete_copy(path: str) -> None:
 
 
 def copies_of_run(folder: str, run: str) -> list[str]:
-    """Return the paths of the copies that a run made in a local folder; none for a URL, whose listing costs requests."""
-    if places.is_url(folder):
-        return []
+    """Return the paths of the copies that a run made in a folder. For a URL, this takes a request, or more."""
     return [f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run]
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Report = TypeVar("Report")
 _CONCURRENT_REQUESTS = 16
+_MOST_LISTED = 16
+"""Number of prefixes that are listed when a run ends early, which should take no more than a second."""
 
 
 class TableRun:
@@ -104,7 +106,7 @@ class TableRun:
         with ExitStack() as stack:
             stack.enter_context(RunMarker(self.table.location, selection.run, self.table.marker_text, stays_after_error=self.on_cluster))
             # Rows end, and with them the processes that make copies, before copies are deleted.
-            stack.callback(self._delete_copies, selection)
+            stack.push(lambda *error: self._delete_copies(selection, ends_early=error[0] is not None))
             for row_of_copy in stack.enter_context(closing(run(selection, work))):
                 row = _refuse_other_length(row_of_copy, recorded.get(row_of_copy.path))
                 self._collect(row)
@@ -188,14 +190,19 @@ class TableRun:
         is_committed = self.sets_properties_alone or any(commit.num_files for commit in self.commits)
         return {name: text for name, text in self.change.properties.items() if is_committed and text != self.table.properties.get(name)}
 
-    def _delete_copies(self, selection: Selection) -> None:
-        """Delete the copies of this run that no commit contains, also those whose row was lost with its process."""
+    def _delete_copies(self, selection: Selection, ends_early: bool) -> None:
+        """Delete the copies of this run that no commit contains, also those whose row was lost with its process.
+
+        The latter are looked for among objects only if the run ends early, and in few folders: listing takes requests.
+        """
         if self._is_commit_uncertain:
             return
         _delete([copy.new_path for copy in self._pending])
         self._pending = []
         files = map(selection.table_files().file, (live.path for live in selection.live_files()))
         folders = {file.path.rpartition("/")[0] if file.folder is None else file.folder for file in files}
+        if places.is_url(self.table.location) and not (ends_early and len(folders) <= _MOST_LISTED):
+            return
         copies = (path for folder in folders for path in copies_of_run(folder, selection.run or ""))
         _delete([path for path in copies if path.rpartition("/")[2] not in self._new_names])
 
