@@ -169,8 +169,10 @@ def delete_copy(path: str) -> None:
 
 
 def copies_of_run(folder: str, run: str) -> list[str]:
-    """Return the paths of the copies that a run made in a folder. For a URL, this takes a request, or more."""
-    return [f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run]
+    """Return the paths of the copies that a run made in a folder, which for a URL takes requests; none if it cannot be listed."""
+    with suppress(SbbfError):
+        return [f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run]
+    return []
 
 
 def _list(folder: str, prefix: str) -> list[str]:

@@ -201,8 +201,8 @@ class TableRun:
         self._pending = []
         files = map(selection.table_files().file, (live.path for live in selection.live_files()))
         folders = {file.path.rpartition("/")[0] if file.folder is None else file.folder for file in files}
-        if places.is_url(self.table.location) and not (ends_early and len(folders) <= _MOST_LISTED):
-            return
+        if not (ends_early and len(folders) <= _MOST_LISTED):
+            folders = {folder for folder in folders if not places.is_url(folder)}
         copies = (path for folder in folders for path in copies_of_run(folder, selection.run or ""))
         _delete([path for path in copies if path.rpartition("/")[2] not in self._new_names])
 

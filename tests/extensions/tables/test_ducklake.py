@@ -322,6 +322,13 @@ def test_views_and_macros_are_not_run(lake):
         assert DuckLakeTable(lake.events).version == "snapshot 7"
         lake.run("create schema other")
         lake.run("create table other.ducklake_data_file (x int)")
+    assert DuckLakeTable(lake.events).version == "snapshot 7"
+    value = "hex(zeroblob(8000000))" if lake.name.startswith("ducklake:sqlite") else "repeat('x', 8000000)"
+    for columns in ("path varchar", f"x int, path varchar generated always as ({value})"):
+        lake.run("drop table ducklake_name_mapping")
+        lake.run(f"create table ducklake_name_mapping ({columns})")
+    with pytest.raises(UnreadableError, match="no table ducklake_name_mapping"):
+        DuckLakeTable(lake.events)
     lake.run("drop table ducklake_data_file")
     lake.run("create view ducklake_data_file as select 1 as data_file_id")
     with pytest.raises(UnreadableError, match="no table ducklake_data_file"):
@@ -334,6 +341,7 @@ def test_views_and_macros_are_not_run(lake):
         "update ducklake_data_file set path = x'00ff'",
         "update ducklake_data_file set path_is_relative = 2",
         "update ducklake_data_file set path = cast(x'ff2e' as text)",
+        "update ducklake_data_file set path = hex(zeroblob(40000))",
     ],
 )
 def test_values_of_wrong_types_in_sqlite(sqlite_lake, statement):
@@ -341,6 +349,29 @@ def test_values_of_wrong_types_in_sqlite(sqlite_lake, statement):
     sqlite_lake.run(statement)
     with pytest.raises(UnreadableError, match=r"which is of a wrong type|cannot be read"):
         list(DuckLakeTable(sqlite_lake.events).live_files())
+
+
+def test_triggers_are_not_run(sqlite_lake):
+    """One could take for ever, and hold back an interrupt."""
+    table, replacements = prepare(sqlite_lake)
+    endless = "with recursive c(x) as (select 1 union all select x + 1 from c) select count(*) from c"
+    sqlite_lake.run(f"create trigger t before update on ducklake_data_file begin select ({endless}); end")
+    before = sqlite_lake.run("select * from ducklake_data_file")
+    for change in (table.ensure_changeable, lambda: table.commit(replacements, CHANGE)):
+        with pytest.raises(RefusedError, match="cannot be changed: a trigger or a view would run"):
+            change()
+    assert sqlite_lake.run("select * from ducklake_data_file") == before
+
+
+def test_files_of_other_servers_leave_the_table_readable(sqlite_lake):
+    for path in ("http://127.0.0.1:1/x.parquet", "ftp://host/x.parquet"):
+        sqlite_lake.insert(
+            "data_file", data_file_id=len(path), table_id=1, begin_snapshot=0, path=path, path_is_relative=False, file_format="parquet"
+        )
+    reasons = [file.unchangeable for file in DuckLakeTable(sqlite_lake.events).live_files()]
+    assert sorted(map(str, reasons)) == [
+        f"it is unknown whose it is: {problem}" for problem in ("an HTTP server does not list its files", "unknown URL scheme ftp://")
+    ]
 
 
 def test_files_that_are_no_catalog(tmp_path):

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool.errors import ChangedError, UnreadableError
+from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.table import DuckLakeTable
-from support.ducklakes import CHANGE, DuckDB, DuckLakeError, copy_with_filters, fill
+from support.ducklakes import CHANGE, SCHEMA, DuckDB, DuckLakeError, copy_with_filters, fill
 from support.environments import NotInstallableError
 from support.present import count_present
 
@@ -183,6 +183,24 @@ def test_files_that_were_added_keep_the_partition_values_of_their_folders(duckdb
     assert lake.run(query) == rows
     lake.run("call ducklake_cleanup_old_files('l', cleanup_all => true)")
     assert lake.run(query) == rows
+
+
+def test_operators_and_views_of_a_catalog_in_postgres_are_not_run(postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as database:
+        database.execute(SCHEMA)
+        database.execute("create schema evil")
+        database.execute("create function evil.eq(text, text) returns bool language plpgsql as $$ begin raise 'run'; end $$")
+        database.execute("create operator evil.= (leftarg = text, rightarg = text, function = evil.eq)")
+        database.execute("alter database postgres set search_path = evil, public, pg_catalog")
+        with pytest.raises(RefusedError, match="has version none"):
+            DuckLakeTable(f"ducklake:postgres:{postgres}")
+        database.execute("alter table public.ducklake_data_file set schema evil")
+        database.execute("create view public.ducklake_data_file as select * from evil.ducklake_data_file")
+        database.execute("alter database postgres set search_path = public")
+        with pytest.raises(UnreadableError, match="it has no table ducklake_data_file"):
+            DuckLakeTable(f"ducklake:postgres:{postgres}")
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])

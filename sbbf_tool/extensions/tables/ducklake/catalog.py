@@ -80,7 +80,7 @@ def parse_name(text: str) -> TableName:
 WAIT_SECONDS = 30.0
 """How long to wait for another process that has the catalog locked."""
 _MAX_VALUE_BYTES = 16 << 20
-_ROWS_PER_FETCH = 10_000
+_ROWS_PER_FETCH = 1000
 
 Row: TypeAlias = tuple[Any, ...]
 Parameter: TypeAlias = str | int | None
@@ -91,7 +91,7 @@ class Connection:
 
     now: str = "now()"
     """SQL for the current time, as DuckLake writes it into this database."""
-    tables: str = "select table_name from information_schema.tables where table_type = 'BASE TABLE'"
+    tables: str
     """Query for the names of all tables, without views."""
 
     def __init__(self, database: Any) -> None:
@@ -99,9 +99,8 @@ class Connection:
 
     def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
         """Run a query and yield its rows. Queries on one connection do not run concurrently."""
-        result = self._database.execute(query, parameters)
-        while rows := result.fetchmany(_ROWS_PER_FETCH):
-            yield from rows
+        # One by one: each may be large.
+        return iter(self._database.execute(query, parameters).fetchone, None)
 
     def change(self, statement: str, *parameters: Parameter) -> int:
         """Run a statement; return the number of rows that it changed."""
@@ -116,9 +115,18 @@ class Connection:
         self._database.close()
 
 
+def _allow(action: int, first: str | None, second: str | None, schema: str | None, source: str | None) -> int:
+    """Deny what triggers and views do, which may take for ever, and cannot be interrupted."""
+    return int(source is not None)  # SQLITE_OK is 0, and SQLITE_DENY 1
+
+
 class _SQLite(Connection):
     now = "strftime('%Y-%m-%d %H:%M:%f+00', 'now')"
-    tables = "select name from sqlite_master where type = 'table'"
+    # Also without tables that compute values: a small file could hold any number of bytes.
+    tables = (
+        "select name from sqlite_master where type = 'table'"
+        " and not exists (select 1 from pragma_table_xinfo(sqlite_master.name) where hidden > 0)"
+    )
 
     @classmethod
     def open(cls, path: str, write: bool) -> Connection:
@@ -129,6 +137,7 @@ class _SQLite(Connection):
         try:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             database.execute("pragma trusted_schema = off")
+            database.set_authorizer(_allow)
             database.execute("begin immediate" if write else "begin")
         except BaseException:
             database.close()
@@ -137,7 +146,10 @@ class _SQLite(Connection):
 
 
 class _DuckDB(Connection):
-    tables = "select table_name from system.information_schema.tables where table_type = 'BASE TABLE' and table_schema = 'main'"
+    tables = (
+        "select table_name from system.information_schema.tables where table_type = 'BASE TABLE' and table_schema = 'main' and table_name"
+        " not in (select table_name from system.information_schema.columns where table_schema = 'main' and is_generated = 'ALWAYS')"
+    )
 
     @classmethod
     def open(cls, path: str, write: bool) -> Connection:
@@ -156,6 +168,8 @@ class _DuckDB(Connection):
 
 
 class _Postgres(Connection):
+    tables = "select relname from pg_catalog.pg_class where relkind in ('r', 'p') and pg_catalog.pg_table_is_visible(oid)"
+
     @classmethod
     def open(cls, place: str, write: bool) -> Connection:
         import psycopg
@@ -164,6 +178,8 @@ class _Postgres(Connection):
         database.read_only = not write
         if not write:
             database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        # Functions and operators of the database replace none of PostgreSQL.
+        database.execute("select set_config('search_path', 'pg_catalog, ' || current_setting('search_path'), true)")
         return cls(database)
 
     def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
@@ -279,4 +295,4 @@ def _errors(name: TableName, kind: Callable[..., SbbfError], problem: str) -> It
 def _text_of(error: Exception) -> str:
     """Return the first line of a database's message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:500]
+    return lines[0][:500].replace("not authorized", "a trigger or a view would run")  # SQLite's words for what `_allow` denies

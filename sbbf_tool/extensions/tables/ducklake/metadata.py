@@ -31,6 +31,7 @@ _TABLES = (
     "metadata", "snapshot", "schema", "table", "column", "data_file", "delete_file", "file_partition_value", "partition_column",
     "column_mapping", "name_mapping", "files_scheduled_for_deletion",
 )  # fmt: skip
+_MOST_CHARACTERS = 1 << 16
 _INLINED = re.compile(r"ducklake_inlined_data_\d+_\d+")
 _LIVE = "begin_snapshot <= ? and (end_snapshot is null or end_snapshot > ?)"
 
@@ -339,10 +340,12 @@ class Catalog:
     def _value(self, value: object, kind: Kind, query: str) -> object:
         if kind is bool and value in (0, 1):
             return bool(value)
-        if isinstance(value, kind) and not (isinstance(value, str) and "\0" in value):
+        if kind is object or (
+            isinstance(value, kind) and not (isinstance(value, str) and ("\0" in value or len(value) > _MOST_CHARACTERS))
+        ):
             return value
         table = query.partition(" from ")[2].partition(" ")[0]
-        raise self._unreadable(f"a row of {table} has the value {ascii(value)[:100]}, which is of a wrong type")
+        raise self._unreadable(f"a row of {table} has the value {ascii(value)[:100]}, which is of a wrong type or too long")
 
     def _unreadable(self, message: str) -> UnreadableError:
         return UnreadableError(message, file=self._name.text)

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from datetime import date, time
 from itertools import chain
 
-from sbbf_tool.errors import ChangedError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import ChangedError, SbbfError, UnreadableError, UsageError, WriteError
 from sbbf_tool.extensions.tables.ducklake import catalog
 from sbbf_tool.extensions.tables.ducklake.catalog import parse_name
 from sbbf_tool.extensions.tables.ducklake.metadata import Catalog, FileRow, TableEntry
@@ -156,7 +156,10 @@ class DuckLakeTable(LakeTable):
 
 def _owner_of(file: FileRow, tables: TableFinder) -> str | None:
     """Return why a file is not this table's alone. Only a file that was added from elsewhere has an absolute path."""
-    owner = None if file.is_relative else tables.managing_table(file.stored_path)
+    try:
+        owner = None if file.is_relative else tables.managing_table(file.stored_path)
+    except SbbfError as error:
+        return f"it is unknown whose it is: {error.message}"
     return "it also belongs to the {} table {}".format(*owner) if owner is not None and owner[0] != DuckLakeTable.format else None
 
 
