@@ -40,7 +40,7 @@ format:
 # Write the expected outputs of rules, README and docs as they are now
 bless:
     {{python}} -m pytest -q tests/golden --bless
-    {{python}} -m pytest -q -n 0 tests/cli/test_rule_command.py -k golden_reports --bless
+    {{python}} -m pytest -q -n 0 tests/cli/test_check.py -k golden_reports --bless
     {{python}} -m pytest -q tests/golden tests/test_docs.py tests/test_architecture.py --bless
 
 # Build a wheel

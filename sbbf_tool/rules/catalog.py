@@ -14,16 +14,16 @@ from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.extension import load, named
 from sbbf_tool.reports.findings import ERROR, SEVERITIES, RuleReport
-from sbbf_tool.rules import correctness, efficiency, encryption, policy
+from sbbf_tool.rules import correctness, efficiency, policy
 from sbbf_tool.rules import format as format_rules
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import AnyRule, Limits, Rule, ensure_valid
 from sbbf_tool.storage.globs import matches_any
 
-RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *encryption.RULES, *efficiency.RULES, *policy.RULES)
+RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *format_rules.ENCRYPTION_RULES, *efficiency.RULES, *policy.RULES)
 GROUPS = tuple(dict.fromkeys(rule.group for rule in RULES))
-ABOUT_FILTERS = (correctness.GROUP, format_rules.GROUP, encryption.GROUP)
+ABOUT_FILTERS = (correctness.GROUP, format_rules.GROUP, format_rules.ENCRYPTION)
 """The groups of rules for defects of filters, as opposed to their cost and to requirements of the user."""
 
 HARMED_READERS: Mapping[str, tuple[str, ...]] = {

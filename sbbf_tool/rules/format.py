@@ -1,6 +1,7 @@
 """Rules for the place and layout of a filter: offset, length, header and size, as the footer states and readers expect them.
 
-A violation of the format is an error; a valid form that released readers reject or misread is a warning.
+A violation of the format is an error; a valid form that released readers reject or misread is a warning. The filters of encrypted columns
+must be encrypted too (parquet-format Encryption.md), which is checked completely only with the key.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from functools import partial
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
+from sbbf_tool.hints import Fix
 from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.findings import ERROR, WARNING, Evidence
 from sbbf_tool.rules import fixes
-from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads
+from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
 from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, SET_LENGTH, Limits, Look, Rule, at_each_filter
 
 GROUP = "format"
@@ -197,5 +199,41 @@ RULES = (
         look=_placeholder_offset,
         fix=fixes.repair,
         repairs=DROP,
+    ),
+)
+
+ENCRYPTION = "encryption"
+_encryption_error = partial(Rule, group=ENCRYPTION, severity=ERROR)
+
+
+def _plaintext(chunk: ChunkFacts) -> str | None:
+    return "header and bitset can be read without the key" if chunk.module_defect == PLAINTEXT else None
+
+
+def _module_defect(chunk: ChunkFacts) -> str | None:
+    return chunk.module_defect if chunk.module_defect != PLAINTEXT else None
+
+
+def _rebuild_if_decrypted(column: ColumnFacts, limits: Limits) -> Fix | None:
+    return None if any(chunk.encryption for chunk in column.filters) else fixes.rebuild(column, limits)
+
+
+ENCRYPTION_RULES = (
+    _encryption_error(
+        name="plaintext-filter-on-encrypted-column",
+        message="The column is encrypted but its filter is not, so anyone can test which values the column holds.",
+        why="arrow-rs writes plaintext filters into encrypted files. They disclose data, and readers with the key expect ciphertext "
+        "and fail.",
+        look=at_each_filter(_plaintext),
+        fix=fixes.remove_bytes_too,
+    ),
+    _encryption_error(
+        name="damaged-encrypted-filter",
+        message="The filter of this encrypted column does not consist of two valid encrypted modules, so readers with the key fail.",
+        why="The filter was truncated, overwritten, moved or exchanged, or was not encrypted as modules 8 and 9 (parquet-go uses 6 "
+        "and 7). Without the key only the lengths of header and bitset are checked; with it, every bit.",
+        look=at_each_filter(_module_defect),
+        fix=_rebuild_if_decrypted,
+        repairs=DROP_OR_REBUILD,
     ),
 )

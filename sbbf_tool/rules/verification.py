@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parallel import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.reports.findings import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
-from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
+from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.rule import Limits, find_all
 
 _RULES = tuple(rule for rule in RULES if rule.group in ABOUT_FILTERS)
 
 
 def report_of(
-    file: ParquetFile,
-    names: tuple[str, ...],
-    verify: Verify,
-    jobs: int | None = 1,
-    progress: Progress | None = None,
-    *,
-    strict: bool = True,
+    file: ParquetFile, names: tuple[str, ...] = (), jobs: int | None = 1, progress: Progress | None = None, *, strict: bool = True
 ) -> VerifyReport:
-    """Build the report on the columns with these names, or all; `verify` checks each filter that can be queried, `jobs` concurrently.
+    """Build the report on the columns with these names, or all; `jobs` filters that can be queried are checked concurrently.
 
     Raises the errors of `ParquetFile.find_columns`.
     """
     columns = file.find_columns(names, strict=strict)
-    facts = gather(file, columns, Reads.DATA, verify, jobs=jobs, progress=progress)
+    facts = gather(file, columns, Reads.DATA, verify_filter, jobs=jobs, progress=progress)
     verifications = [
         chunk.verification if chunk.verification is not None and not chunk.is_uninterpreted else _unverified(column, chunk)
         for column in facts

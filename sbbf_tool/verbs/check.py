@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
@@ -16,11 +16,11 @@ from sbbf_tool.numbers import format_columns
 from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome, RuleReport
 from sbbf_tool.reports.rows import NOT_APPLICABLE
-from sbbf_tool.rules.catalog import RULES, Policy, all_rules, report_rule
-from sbbf_tool.rules.encryption import GROUP as ENCRYPTION
+from sbbf_tool.rules.catalog import RULES, PathPolicies, Policy, all_rules, report_rule
 from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
 from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
+from sbbf_tool.rules.format import ENCRYPTION
 from sbbf_tool.rules.policy import MISSING_FILTER
 from sbbf_tool.rules.rule import Rule, ensure_valid, find_all
 from sbbf_tool.storage.inputs import Readable
@@ -31,21 +31,6 @@ if TYPE_CHECKING:
     from sbbf_tool.verbs.verb import ReadOptions
 
 PASSED, NOTED, FAILED, NOT_RUN, IN_BASELINE = "passed", "noted", "failed", "not run", "known"
-
-
-class PolicyOfFiles(Protocol):
-    """The policy of each file of a run: a `Policy`, or policies by path."""
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """The columns that must have a filter in at least one file."""
-
-    @property
-    def quick(self) -> bool:
-        """Whether no file's data is read."""
-
-    def of(self, path: str) -> Policy:
-        """Return the policy of one file."""
 
 
 class Check(ReadingVerb[CheckReport]):
@@ -60,7 +45,7 @@ class Check(ReadingVerb[CheckReport]):
     name = "check"
     has_state = True
     report = CheckReport
-    policy: PolicyOfFiles = opt("The rules and limits, for all files or by path", default=Policy())
+    policy: Policy | PathPolicies = opt("The rules and limits, for all files or by path", default=Policy())
     brief: bool = opt("List rules without findings by their outcome alone", default=False)
 
     def needs(self) -> Needs:
@@ -133,7 +118,7 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     )
 
 
-def ensure_columns(paths: Iterable[FileName], policies: PolicyOfFiles, keys: KeysLike = None) -> None:
+def ensure_columns(paths: Iterable[FileName], policies: Policy | PathPolicies, keys: KeysLike = None) -> None:
     """Raise UsageError if a required column is in none of the files that require it. Footers are read until every column is found."""
     missing: dict[str, UsageError | None] = dict.fromkeys(policies.required)
     for path in paths if missing else ():

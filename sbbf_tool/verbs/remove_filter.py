@@ -134,10 +134,9 @@ def _restore(change: OpenEdit) -> RemoveReport:
 
 def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
     """Raise RefusedError if `check` would call a filter of an earlier footer an error: a repair may have removed it."""
-    from sbbf_tool.file.membership import verify_filter
     from sbbf_tool.rules.verification import report_of
 
-    report = report_of(file.before(before.end), (), verify_filter)
+    report = report_of(file.before(before.end))
     errors = [f"{finding.rule} (column {finding.column})" for finding in report.findings if finding.severity == ERROR]
     if errors or report.unreadable:
         reason = f"a filter from before the first change by sbbf is wrong, and would come back: {[*errors, *report.unreadable][0]}"

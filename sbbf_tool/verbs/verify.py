@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Unpack
 
 from sbbf_tool.arguments import as_names
-from sbbf_tool.file.membership import verify_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.table_file import FileName
 from sbbf_tool.frozen import opt
@@ -39,7 +38,7 @@ class Verify(ReadingVerb[VerifyReport]):
         return (self.columns,)
 
     def on(self, file: ParquetFile) -> VerifyReport:
-        return report_of(file, tuple(self.columns), verify_filter, file.run.jobs, file.run.progress, strict=file.run.strict)
+        return report_of(file, tuple(self.columns), file.run.jobs, file.run.progress, strict=file.run.strict)
 
 
 def verify(path: Readable, columns: Iterable[str] = (), **options: Unpack[ReadOptions]) -> VerifyReport:

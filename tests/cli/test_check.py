@@ -1,16 +1,26 @@
-"""`sbbf check` as a user and a CI system meet it. What it says of each defect, in each format, is in tests/golden."""
+"""`sbbf check` as a user and a CI system meet it. What it says of each defect, in each format, is in tests/golden.
+
+`check --baseline`: known findings do not fail, whatever the form of the report that lists them.
+
+`sbbf rule`, and the examples of the rules, which are those of the golden reports.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
+import sbbf_tool.rules
 from sbbf_tool.cli import run
-from sbbf_tool.rules.catalog import RULES
+from sbbf_tool.display import to_json
+from sbbf_tool.rules.catalog import HARMED_READERS, RULES, all_rules
 from sbbf_tool.rules.facts import Reads
 from support.defects import DEFECTS
 from support.tables import each
@@ -96,3 +106,120 @@ def test_every_file_with_a_fix_is_in_a_printed_fix(fixtures, tmp_path, monkeypat
     assert len(fixes) == 3
     assert [run(shlex.split(line.partition(": sbbf ")[2])) for line in fixes] == [0, 0, 0]
     assert run(check) == 0
+
+
+@pytest.fixture
+def lake(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "lake").mkdir()
+    for name in ("a", "b"):
+        shutil.copy(fixtures / "spark-boolean.parquet", tmp_path / "lake" / f"{name}.parquet")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def save(lake: Path, form: str, capfd: pytest.CaptureFixture[str], *paths: str) -> str:
+    """Check, and save the report; return its name."""
+    name = f"report.{form}"
+    assert run(["check", *(paths or ["lake"]), "--report", name]) in (0, 1)
+    capfd.readouterr()
+    return name
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+class TestForms:
+    def test_all_findings(self, form, lake, capfd):
+        baseline = save(lake, form, capfd)
+        for paths in (["lake"], ["./lake"], [str(lake / "lake")], ["lake/a.parquet"]):
+            assert run(["check", *paths, "--baseline", baseline, "--fail-on", "info"]) == 0
+            out, err = capfd.readouterr()
+            assert "empty-boolean-filter" not in out
+            assert err == f"sbbf: {baseline} covers {3 if 'a.parquet' in paths[0] else 6} findings\n"
+
+
+@each("key", ["rule", "column", "file"])
+def test_another_rule_column_or_file_still_fails(key, lake, capfd):
+    path = lake / save(lake, "json", capfd, "lake/a.parquet")
+    document = json.loads(path.read_text())
+    for finding in document["findings"]:
+        finding[key] = "other"
+    path.write_text(json.dumps(document))
+    assert run(["check", "lake/a.parquet", "--baseline", path.name]) == 1
+    assert "covers 0 findings" in capfd.readouterr().err
+
+
+@each("text", ["", "{}", "[]x", "[1]", "null", '{"schema": "sbbf.check"}', "PAR1", "PAR1" * 9, '{"a": ' * 5000, "\udcff"])
+def test_no_report(text, lake, capfd):
+    (lake / "other").write_bytes(os.fsencode(text))
+    assert run(["check", "lake", "--baseline", "other"]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith("sbbf: other: the baseline is not a report of sbbf check")
+
+
+@each("form", ["json", "parquet"])
+def test_a_report_of_another_command(form, lake, capfd):
+    assert run(["verify", "lake", "--report", f"saved.{form}"]) == 1
+    capfd.readouterr()
+    assert run(["check", "lake", "--baseline", f"saved.{form}"]) == 2
+    assert capfd.readouterr().err.startswith(f"sbbf: saved.{form}: the baseline is not a report of sbbf check")
+
+
+def test_an_unreadable_file_still_fails(lake, capfd):
+    (lake / "lake" / "c.parquet").write_text("not a Parquet file at all")
+    baseline = save(lake, "json", capfd, "lake/a.parquet", "lake/b.parquet")
+    assert run(["check", "lake", "--baseline", baseline]) == 3
+
+
+def test_a_baseline_that_others_can_change(lake, capfd):
+    baseline = save(lake, "json", capfd)
+    Path(baseline).chmod(0o666)
+    run(["check", "lake", "--baseline", baseline])
+    warning = f"{baseline}: the baseline can be changed by every user, who can thus choose the findings that are ignored"
+    assert warning in capfd.readouterr().err
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EXAMPLES = Path(sbbf_tool.rules.__file__).with_name("examples.json")
+NAMES = [rule.name for rule in RULES]
+ALL_RULES = all_rules()
+
+
+def golden_example(rule: str) -> dict[str, str | None]:
+    report = json.loads((GOLDEN / rule / "expected.json").read_text())
+    findings = [finding for finding in report["findings"] if finding["rule"] == rule]
+    finding = next((finding for finding in findings if finding["fix"]), findings[0])
+    evidence = finding["evidence"][0]
+    row_group = "" if evidence["row_group"] is None else f", row group {evidence['row_group']}"
+    fix = " ".join(finding["fix"]["command"]).replace(report["file"], "FILE") if finding["fix"] else None
+    place = "" if finding["column"] is None else f"column {finding['column']}{row_group}: "
+    return {"example": place + evidence["fact"], "fix": fix}
+
+
+def test_the_examples_are_those_of_the_golden_reports(request):
+    text = to_json({name: golden_example(name) for name in NAMES if (GOLDEN / name).is_dir()}, indent=1) + "\n"
+    if request.config.getoption("--bless"):
+        EXAMPLES.write_text(text)
+    assert EXAMPLES.read_text() == text
+
+
+@each("rule", ALL_RULES)
+def test_each_rule_is_explained(rule, capfd):
+    assert run(["rule", rule.name]) == 0
+    out, err = capfd.readouterr()
+    heading, message, why, *more = out.splitlines()
+    assert heading == f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads.name.lower()}"
+    assert (message, why, err) == (rule.message, rule.why, "")
+    labels = [line.split(" ")[0] for line in more]
+    assert labels == [*(["readers:"] if rule.name in HARMED_READERS else []), "example:", "fix:"]
+
+
+def test_harmed_readers_are_named_by_the_rule():
+    assert HARMED_READERS.keys() <= set(NAMES)
+    for rule in RULES:
+        for reader in HARMED_READERS.get(rule.name, ()):
+            assert reader.split(" ")[0] in rule.message + rule.why
+
+
+def test_without_a_name_all_rules_are_listed(capfd):
+    assert run(["rule"]) == 0
+    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == [rule.name for rule in all_rules()]

@@ -10,8 +10,8 @@ import pytest
 from sbbf_tool import FilterSpec, add_filters
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.running.discover import list_file
-from sbbf_tool.running.retry import restore_row
 from sbbf_tool.running.work import Work
+from sbbf_tool.spark.pipeline import restore_row
 from sbbf_tool.verbs.add_filter import AddFilter
 from sbbf_tool.verbs.apply import Apply
 from sbbf_tool.verbs.remove_filter import RemoveFilter

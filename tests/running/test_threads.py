@@ -1,4 +1,7 @@
-"""Work in threads that wait: the order of answers, the bounds of work that is open, and the end of a run that stops early."""
+"""Work in threads that wait: the order of answers, the bounds of work that is open, and the end of a run that stops early.
+
+Threads that look up different values in one process do not get each other's answers.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from sbbf_tool import add_filters, probe
 from sbbf_tool.file.partitions import Predicate
 from sbbf_tool.running.local import MOST_BYTES, MOST_OPEN, map_in_order
 from sbbf_tool.storage.places import TableFinder
@@ -111,3 +119,21 @@ def test_threads_share_what_is_remembered_of_folders(limit, make, expected, monk
             assert set(pool.map(lambda _: {answer_of(path) for path in paths}.pop(), range(8))) == {expected}
     finally:
         sys.setswitchinterval(interval)
+
+
+STORED, ABSENT = ("1", "2", "3"), ("-1", "-2", "-3")
+
+
+def test_each_thread_gets_its_own_answer(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.parquet"
+    pq.write_table(pa.table({"n": np.arange(1000)}), path)
+    add_filters(path, ["n"], in_place=True)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            reports = pool.map(lambda values: probe(path, "n", values, filters_only=True), [STORED, ABSENT] * 40)
+            hits = [tuple(value.value for value in report.values if not value.is_absent) for report in reports]
+    finally:
+        sys.setswitchinterval(interval)
+    assert hits == [STORED, ()] * 40

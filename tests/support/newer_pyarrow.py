@@ -43,8 +43,8 @@ WRONG = {
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/how-to/iceberg.md": _ICEBERG,
     "tests/test_docs.py::test_commands_print_what_is_shown[docs/tutorial/first-filter.md": _BEHIND_CHUNKS,
     "tests/parquet/test_values_nested.py::test_an_empty_page_at_the_start_hides_no_value": "pyarrow 20 reads a row that is none",
-    "tests/verbs/test_prune_types.py::test_a_cast_that_keeps_values_does_not_prevent_pruning": "pyarrow 20 compares decimals wrongly",
-    "tests/verbs/test_prune_types.py::test_a_float_for_a_decimal_is_refused": "pyarrow 20 compares decimals wrongly",
+    "tests/verbs/test_prune.py::test_a_cast_that_keeps_values_does_not_prevent_pruning": "pyarrow 20 compares decimals wrongly",
+    "tests/verbs/test_prune.py::test_a_float_for_a_decimal_is_refused": "pyarrow 20 compares decimals wrongly",
     "tests/interop/test_encrypted_pyarrow.py::test_filters_added": "pages of pyarrow 20 under a signed footer do not authenticate",
 }
 """Start of a test's name, and the defect of this pyarrow that makes it fail."""
