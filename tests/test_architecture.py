@@ -50,13 +50,13 @@ BUDGETS = {
     "running": 1_965,
     "spark": 1_816,
     "cli": 5_712,
-    "avro": 368,
-    "paimon": 4_616,
-    "tables": 4_281,
-    "report": 1_917,
+    "avro": 367,
+    "paimon": 4_592,
+    "tables": 4_262,
+    "report": 1_910,
     "conformance": 1_712,
     "engine_runs": 1_401,
-    "index": 1_391,
+    "index": 1_390,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}

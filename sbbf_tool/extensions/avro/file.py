@@ -15,13 +15,13 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.avro.schema import Encoding, Schema, open_values, parse_schema
+from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.parquet.compact import read_varint
 
 MAGIC = b"Obj\x01"
@@ -42,8 +42,7 @@ _INFLATERS: dict[str, Callable[[], Any]] = {
 _META: Schema = {"type": "map", "values": "bytes"}
 
 
-@dataclass(frozen=True, slots=True)
-class AvroHeader:
+class AvroHeader(Frozen):
     """Header of a file: its schema, as text and parsed, the codec of its blocks, the offset of the first block, and its other metadata."""
 
     schema_text: str
@@ -51,7 +50,7 @@ class AvroHeader:
     codec: str
     sync: bytes
     blocks_at: int
-    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    metadata: Mapping[str, bytes] = field(factory=dict)
 
     def renew(self, **changes: Any) -> AvroHeader:
         """Return the header of a new file: with a sync marker of its own, a codec that can be written, and these changes."""

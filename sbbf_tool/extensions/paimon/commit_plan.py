@@ -14,7 +14,6 @@ then. The manifests with the former entries are therefore rewritten without them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
@@ -34,6 +33,7 @@ from sbbf_tool.extensions.paimon.manifest import (
 )
 from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, NONE, PaimonTable
 from sbbf_tool.extensions.paimon.table_schema import KNOWN_FIELDS, PaimonSnapshot, TableSchema, build_snapshot
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import optional
 
 KNOWN_ENTRY_FIELDS = frozenset(("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"))
@@ -52,8 +52,7 @@ _BATCH_COMMIT = (1 << 63) - 1
 """The commitIdentifier of commits that do not belong to a stream: Long.MAX_VALUE."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexChange:
+class IndexChange(Frozen):
     """The new index of a data file, to be stored in the manifest or in a file; its present indexes are no longer referred to."""
 
     entry: ManifestEntry
@@ -69,8 +68,7 @@ class IndexChange:
         return NONE if self.container is None else FILE if self.path else EMBEDDED, self.path, len(self.container or b"")
 
 
-@dataclass(frozen=True, slots=True)
-class CommitPlan:
+class CommitPlan(Frozen):
     """Files of a commit, in the order to write them: `manifests`, then `snapshot`."""
 
     snapshot_id: int

@@ -18,7 +18,6 @@ different bits, and therefore different hashes. Nulls are not hashed. XXH64 uses
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -27,6 +26,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn
+from sbbf_tool.frozen import Frozen
 
 Longs = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -112,8 +112,7 @@ ColumnTypes = Mapping[IndexedColumn, DataType | None]
 """The requested columns, each with the type of its values (for an entry of a map, the map's value type), or None if the type is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class HashBatch:
+class HashBatch(Frozen):
     """Hashes of some rows of one column."""
 
     rows: int
@@ -127,8 +126,7 @@ class HashBatch:
     """The same values in the form in which Paimon hashes them: bytes, or 64-bit integers."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnHashes:
+class ColumnHashes(Frozen):
     """Columns of an open data file; iterating over `batches` reads the file."""
 
     types: dict[IndexedColumn, DataType]

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.frozen import Frozen
 
 MAX_BYTES = 0xFFFF
 
@@ -76,8 +76,7 @@ _SMALLEST_COLUMN = 6
 _SMALLEST_INDEX = 10
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(Frozen):
     """One index of a column; `start` counts from byte 0 of the container."""
 
     kind: str
@@ -94,8 +93,7 @@ Bodies = Mapping[str, Mapping[str, bytes | None]]
 """The bytes of indexes: column -> kind -> bytes; None for an EMPTY index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(Frozen):
     """Container as stored, and its indexes as Paimon finds them: column -> kind -> the last entry of that kind.
 
     A column has the name that it has in the schema of the data file.
@@ -157,7 +155,9 @@ def parse_container(data: bytes) -> Container:
     offset = _FIXED.size
     for _ in range(_check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
         name, offset = parse_utf(data, offset, head_length)
-        index_count, offset = _parse_i32(data, offset, head_length)
+        if offset + _I32.size > head_length:
+            raise UnreadableError("the header is truncated", place=f"offset {offset}")
+        (index_count,), offset = _I32.unpack_from(data, offset), offset + _I32.size
         kinds = indexes.setdefault(name, {})
         for _ in range(_check_count(index_count, _SMALLEST_INDEX, offset, head_length, "indexes")):
             index, offset = _parse_index(data, offset, head_length)
@@ -175,12 +175,6 @@ def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry
             f"an index of {length} bytes at offset {start} does not fit into the file index of {len(data)} bytes", place=f"offset {offset}"
         )
     return IndexEntry(kind, start, length), offset + _SPAN.size
-
-
-def _parse_i32(data: bytes, offset: int, end: int) -> tuple[int, int]:
-    if offset + _I32.size > end:
-        raise UnreadableError("the header is truncated", place=f"offset {offset}")
-    return _I32.unpack_from(data, offset)[0], offset + _I32.size
 
 
 def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) -> int:

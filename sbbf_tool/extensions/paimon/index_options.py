@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64_spec import DEFAULT_FPP, DEFAULT_ITEMS
 from sbbf_tool.extensions.paimon.table_schema import INTEGER_BITS, DataType, TableSchema, parse_indexed_column, parse_type_text
+from sbbf_tool.frozen import Frozen, replace
 
 DEFAULT_THRESHOLD = 500
 """In bytes; Paimon's default is the MemorySize "500 B"."""
@@ -35,8 +35,7 @@ _UNITS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class IndexRequest:
+class IndexRequest(Frozen):
     """Request for a filter: a column, `m[key]` for an entry of a map, and the size."""
 
     column: str

@@ -168,8 +168,7 @@ def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entr
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]
     levels = [file["_LEVEL"] for file in files]
-    spans = [_row_ids(file) for file in files]
-    row_ids = [span for span in spans if span is not None]
+    row_ids = [(first, first + file["_ROW_COUNT"] - 1) for file in files if (first := optional(file, "_FIRST_ROW_ID", int)) is not None]
     has_row_ids = len(row_ids) == len(files)  # as in Paimon, only when every file has row ids
     record = {
         "_VERSION": VERSION,
@@ -189,11 +188,6 @@ def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entr
         "_EXTRA_FILES": None,
     }
     return {field: record[field] for field in fields}
-
-
-def _row_ids(file: Mapping[str, Any]) -> tuple[int, int] | None:
-    first = optional(file, "_FIRST_ROW_ID", int)
-    return None if first is None else (first, first + file["_ROW_COUNT"] - 1)
 
 
 def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[str, Any]:

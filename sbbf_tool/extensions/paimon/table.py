@@ -33,6 +33,7 @@ from sbbf_tool.extensions.paimon.table_schema import (
     parse_table_schema,
     resolve_column,
 )
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import file_name
 from sbbf_tool.running.table import read_metadata
 from sbbf_tool.storage import places
@@ -297,8 +298,7 @@ FILE = "file"
 NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class FileIndex:
+class FileIndex(Frozen):
     """Index of a data file, as Paimon finds it (io/FileIndexEvaluator.java): in the manifest or, if there is none, in an `.index` file."""
 
     place: str

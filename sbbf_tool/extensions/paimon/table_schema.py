@@ -15,10 +15,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from sbbf_tool.errors import UnreadableError, UsageError
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import suggest
 from sbbf_tool.records import file_name, optional, parse_object, required, strings
 
@@ -31,8 +31,7 @@ _SYNONYMS = {"INTEGER": "INT", "DEC": "DECIMAL", "NUMERIC": "DECIMAL", "STRING":
 _DEFAULT_PRECISION = {"CHAR": 1, "VARCHAR": 1, "BINARY": 1, "VARBINARY": 1, "TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "DECIMAL": 10}
 
 
-@dataclass(frozen=True, slots=True)
-class DataType:
+class DataType(Frozen):
     """Data type. `root` is the name without parameters, and TIMESTAMP_LTZ for a timestamp with local time zone.
 
     `precision` is the first parameter: a length (CHAR, BINARY, ...) or a number of digits (TIMESTAMP, TIME, DECIMAL), and 0 for types
@@ -69,8 +68,7 @@ class DataType:
         return f"{self.root}<{self.value}>" if self.value else self.root
 
 
-@dataclass(frozen=True, slots=True)
-class DataField:
+class DataField(Frozen):
     """Column of a table, or field of a row. Its `id` survives renames."""
 
     id: int
@@ -147,8 +145,7 @@ def _parse_unknown(text: str) -> DataType:
     return DataType(name[0].upper(), nullable=_is_nullable(text[-9:]))
 
 
-@dataclass(frozen=True, slots=True)
-class TableSchema:
+class TableSchema(Frozen):
     id: int
     fields: tuple[DataField, ...]
     partition_keys: tuple[str, ...]
@@ -170,8 +167,7 @@ class TableSchema:
         return tuple(field.type for field in fields if field is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedColumn:
+class IndexedColumn(Frozen):
     """Indexed column: a whole column, or the entry `key` of a map."""
 
     column: str
@@ -246,8 +242,7 @@ KNOWN_FIELDS = frozenset(
 """Every field of a snapshot in Paimon 0.8 to 2.1."""
 
 
-@dataclass(frozen=True, slots=True)
-class PaimonSnapshot:
+class PaimonSnapshot(Frozen):
     id: int
     schema_id: int
     manifest_lists: tuple[str, str]

@@ -18,11 +18,10 @@ from sbbf_tool.display import escape, redact, shorten
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.report import file_figures, lake_figures
-from sbbf_tool.extensions.report.comparison import EarlierRun, build_changes_figure, read_earlier_inspect
 from sbbf_tool.extensions.report.contents import FileContents, PageFigure, PageReport, UnreadableFile
 from sbbf_tool.extensions.report.filter_figures import build_fill_figure, build_rates_figure
 from sbbf_tool.extensions.report.gather import Gather
-from sbbf_tool.extensions.report.lake_figures import build_query_figures
+from sbbf_tool.extensions.report.lake_figures import EarlierRun, build_changes_figure, build_query_figures, read_earlier_inspect
 from sbbf_tool.extensions.report.pictures.figure import (
     Figure,
     FigureTable,

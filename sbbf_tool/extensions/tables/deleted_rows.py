@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyarrow import compute, parquet
 
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.parquet_file import ParquetFile
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.pages import open_checked
 from sbbf_tool.storage import places
 
@@ -35,8 +35,7 @@ _LARGEST_ARRAY = 4096
 """Number of values of a container above which it is a bitset."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Frozen):
     """A deletion vector: its bytes, or a file that has at this offset its length in four bytes, the vector, and its CRC-32."""
 
     count: int
@@ -62,8 +61,7 @@ class Vector:
         return data[:-4]
 
 
-@dataclass(frozen=True, slots=True)
-class PositionFile:
+class PositionFile(Frozen):
     """A Parquet file with positions of deleted rows."""
 
     path: str
@@ -83,8 +81,7 @@ class PositionFile:
         return deleted
 
 
-@dataclass(frozen=True, slots=True)
-class Positions:
+class Positions(Frozen):
     """Positions of deleted rows, which the catalog has."""
 
     rows: tuple[int, ...]

@@ -25,7 +25,7 @@ from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
-from sbbf_tool.extensions.tables.iceberg.position_deletes import DeleteIndex
+from sbbf_tool.extensions.tables.iceberg.scan import DeleteIndex
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.verbs import Probe
 from support.calls import outcome

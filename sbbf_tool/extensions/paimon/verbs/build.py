@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_tab
 from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn, indexed_type, parse_indexed_column
 from sbbf_tool.file.distinct import deduplicate
 from sbbf_tool.file.page_limit import MaxPageBytes
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.running.table import read_metadata
 from sbbf_tool.storage.folders import LocalFolders
@@ -34,8 +34,7 @@ from sbbf_tool.storage.system_calls import FORBIDDEN, reason_of
 _MERGE_AT = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIndex:
+class BuiltIndex(Frozen):
     """Filters of columns, and their bytes by column."""
 
     columns: tuple[BuiltColumn, ...]

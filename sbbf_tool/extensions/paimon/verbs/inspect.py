@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
 from sbbf_tool.extensions.paimon.reports import BloomFigures, IndexColumnTotal, IndexFigures, InspectedFile, PaimonInspectReport
 from sbbf_tool.extensions.paimon.table import FILE, NONE, FileIndex, IndexedFile, PaimonTable, find_index, open_table
 from sbbf_tool.extensions.paimon.table_schema import DataType, TableSchema, current_name, indexed_type, parse_indexed_column
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import Finding
 from sbbf_tool.storage.folders import LocalFolders
@@ -50,8 +50,7 @@ class Note(NamedTuple):
         return Finding(self.rule, rules.BY_NAME[self.rule].severity, file, self.column, self.fact)
 
 
-@dataclass(frozen=True, slots=True)
-class InspectedIndex:
+class InspectedIndex(Frozen):
     """A data file, its index as Paimon finds it, and the notes about it."""
 
     file: InspectedFile

@@ -24,7 +24,6 @@ import math
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +38,7 @@ from sbbf_tool.extensions.paimon.index_options import IndexRequest, why_not_conv
 from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
 from sbbf_tool.extensions.paimon.table import FileIndex, IndexedFile, PaimonTable, find_index, open_table, request_in_file
 from sbbf_tool.extensions.paimon.table_schema import INTEGER_BITS, DataType, resolve_column
-from sbbf_tool.frozen import replace
+from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.parquet import iso8601
 from sbbf_tool.parquet.literals import write_object
 
@@ -48,8 +47,7 @@ _FLOATING = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9}
 _NANOS_PER_MILLI = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class HashLiteral:
+class HashLiteral(Frozen):
     """Value in the form in which it is hashed: `key` is bytes for text and binary, and a signed 64-bit integer for other types."""
 
     key: bytes | int

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, UnreadableError, WriteError
 from sbbf_tool.extensions.tables.delta.actions import Action, decode, parse_actions, read_checkpoint, read_files
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import file_name, optional, parse_object, required
 from sbbf_tool.running.table import read_metadata
 from sbbf_tool.storage.folders import Folders
@@ -27,15 +27,13 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Frozen):
     version: int
     names: tuple[str, ...]
     """Its files: one, or all parts in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Frozen):
     """The files that give the table at `version`: a checkpoint, and all later commits."""
 
     version: int

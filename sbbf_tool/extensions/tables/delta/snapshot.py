@@ -13,6 +13,7 @@ from typing import Any
 
 from sbbf_tool.errors import ErrorPlace, RefusedError, UnreadableError
 from sbbf_tool.extensions.tables.delta.actions import Action, count_of, decode, texts_of, vector_id
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.columns import MAX_DEPTH
 from sbbf_tool.parquet.logical import readings_of_texts
@@ -22,8 +23,7 @@ Path = tuple[str, ...]
 _MODES = ("none", "name", "id")
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaLeaf:
+class DeltaLeaf(Frozen):
     """A column of a primitive type. Paths are without the scaffolding of lists and maps."""
 
     physical: Path
@@ -31,8 +31,7 @@ class DeltaLeaf:
     field_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Frozen):
     logical_names: Mapping[str, str]
     """Names that users know, by the physical names of top-level columns."""
     names: ColumnNames
@@ -166,8 +165,7 @@ _REASONS = {
 _UNKNOWN = "sbbf does not know this feature"
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(Frozen):
     """What a table requires. Tables with lower versions than 3 and 7 have fixed sets of features, all of which are supported."""
 
     reader_version: int
@@ -197,8 +195,7 @@ Key = tuple[str, str | None]
 """Decoded path, and id of the deletion vector: what identifies a logical file."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaMetadata:
+class DeltaMetadata(Frozen):
     properties: Mapping[str, str]
     partition_columns: tuple[str, ...]
     schema: Schema

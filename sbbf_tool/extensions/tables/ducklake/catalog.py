@@ -18,7 +18,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -26,6 +25,7 @@ from urllib.parse import quote
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables import DUCKLAKE
+from sbbf_tool.frozen import Frozen
 
 DUCKDB, SQLITE, POSTGRES = "duckdb", "sqlite", "postgres"
 
@@ -33,8 +33,7 @@ _PART = r'(?:"(?:[^"]|"")+"|[^".#]+)'
 _LAST_TABLE = re.compile(rf"(?P<catalog>.*)#(?P<table>{_PART}(?:\.{_PART})?)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class TableName:
+class TableName(Frozen):
     """The parts of a name."""
 
     text: str

@@ -18,6 +18,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Positions, Vector
 from sbbf_tool.extensions.tables.ducklake.catalog import Connection, Parameter, Row, TableName
 from sbbf_tool.file.table_file import Deletes, UnknownDeletes
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.parquet.column_names import ColumnNames
 from sbbf_tool.parquet.columns import MAX_DEPTH
 from sbbf_tool.storage.places import is_url
@@ -39,8 +40,7 @@ Path = tuple[str, ...]
 Kind: TypeAlias = type | UnionType
 
 
-@dataclass(frozen=True, slots=True)
-class TableEntry:
+class TableEntry(Frozen):
     """A table of the catalog."""
 
     id: int

@@ -27,11 +27,11 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
 from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
 from sbbf_tool.extensions.tables.iceberg.metadata import TableMetadata
 from sbbf_tool.extensions.tables.lake_table import Replacement
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.running.table import Change
 
 
-@dataclass(frozen=True, slots=True)
-class NewSnapshot:
+class NewSnapshot(Frozen):
     """Numbers of the snapshot to commit."""
 
     id: int

@@ -16,6 +16,7 @@ from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file, iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import fields_of, parse_schema
 from sbbf_tool.extensions.tables.iceberg.source import identity, open_name
+from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import optional, required
 
 MAX_MANIFEST = 512 << 20
@@ -101,8 +102,7 @@ class IcebergEntry:
         return _find(self.file, "lower_bounds", field_id), _find(self.file, "upper_bounds", field_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Frozen):
     """Header and origin of a manifest, whose entries can be read one by one."""
 
     header: AvroHeader

@@ -10,7 +10,6 @@ import re
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sbbf_tool.errors import RefusedError, UnreadableError
@@ -26,8 +25,7 @@ _FIRST_PARTITION_ID = 1000
 _LARGEST_ID = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionField:
+class PartitionField(Frozen):
     """Field of a partition spec: a transform of one source column, or of several (format 3)."""
 
     id: int
@@ -37,8 +35,7 @@ class PartitionField:
     transform: str
 
 
-@dataclass(frozen=True, slots=True)
-class IcebergSnapshot:
+class IcebergSnapshot(Frozen):
     """Snapshot as the metadata describes it."""
 
     id: int

@@ -32,7 +32,7 @@ from sbbf_tool.extensions.tables.iceberg.commit_plan import (
 )
 from sbbf_tool.extensions.tables.iceberg.folder import FolderSource
 from sbbf_tool.extensions.tables.iceberg.manifest import DATA, ManifestFile
-from sbbf_tool.extensions.tables.iceberg.position_deletes import find_reachable
+from sbbf_tool.extensions.tables.iceberg.scan import find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import build_column_names, leaves
 from sbbf_tool.extensions.tables.iceberg.source import (
     CommitConflictError,

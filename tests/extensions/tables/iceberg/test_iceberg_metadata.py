@@ -40,7 +40,7 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
     parse_manifest_list,
 )
 from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField, build_metadata, parse_metadata
-from sbbf_tool.extensions.tables.iceberg.position_deletes import Reach, find_reachable
+from sbbf_tool.extensions.tables.iceberg.scan import Reach, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import PartitionTexts, build_column_names
 from sbbf_tool.extensions.tables.iceberg.source import identity, is_below, location_of, open_name
 from sbbf_tool.extensions.tables.iceberg.table import open_folder
