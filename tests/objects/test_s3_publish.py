@@ -44,17 +44,6 @@ def test_values_are_read_once_and_verified_from_the_same_read(bucket):
     assert len(bucket.proxy.exchanges) < 60
 
 
-def test_a_small_object_is_put_in_one_piece(bucket):
-    url = bucket.put("small.parquet", small(), Metadata={"a": "1"})
-    report = sbbf_tool.add_filters(url, ["id", "name"], in_place=True)
-    assert bucket.proxy.count("PutObject") == 2  # the first one conditional
-    assert bucket.proxy.count("CreateMultipartUpload") == 0
-    assert bucket.get("small.parquet")[: len(small())] == small()
-    assert len(report.filters) == 6
-    assert bucket.head("small.parquet")["Metadata"] == {"a": "1"}
-    assert sbbf_tool.verify(url).is_sound
-
-
 @pytest.mark.parametrize("data", [small(), large()], ids=["small", "large"])
 def test_a_new_object_beside_the_old_one(bucket, data):
     url = bucket.put("old.parquet", data)
@@ -64,33 +53,6 @@ def test_a_new_object_beside_the_old_one(bucket, data):
     assert bucket.get("copies/new.parquet")[: len(data)] == data
     assert bucket.proxy.uploaded < max(len(data) // 4, 60_000)
     assert sbbf_tool.verify(bucket.url("copies/new.parquet")).is_sound
-
-
-def test_an_existing_object_is_not_overwritten(bucket):
-    url = bucket.put("old.parquet", small())
-    bucket.put("there.parquet", b"something")
-    with pytest.raises(RefusedError, match="the target exists"):
-        sbbf_tool.add_filters(url, ["id"], output=bucket.url("there.parquet"))
-    assert bucket.get("there.parquet") == b"something"
-
-
-@pytest.mark.heavy
-def test_an_object_that_comes_to_exist_meanwhile_is_not_overwritten(bucket):
-    for data in (small(), large()):
-        url = bucket.put("old.parquet", data)
-
-        def rival(exchange):
-            if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not rival.done:
-                rival.done = True
-                bucket.client.put_object(Bucket=bucket.name, Key="new.parquet", Body=b"theirs")
-
-        rival.done = False
-        bucket.proxy.fault = rival
-        with pytest.raises(RefusedError, match="the target exists"):
-            sbbf_tool.add_filters(url, ["id"], output=bucket.url("new.parquet"))
-        assert bucket.get("new.parquet") == b"theirs"
-        assert bucket.unfinished() == []
-        bucket.client.delete_object(Bucket=bucket.name, Key="new.parquet")
 
 
 @pytest.mark.heavy
@@ -189,44 +151,6 @@ def test_the_write_itself_is_on_condition(moto_bucket, data):
     sbbf_tool.remove_filters(url, output=moto_bucket.url(f"{len(data)}.parquet"))
     (write,) = (exchange for exchange in moto_bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
     assert write.headers["if-none-match"] == "*"
-
-
-@DATA
-def test_a_rival_in_the_last_moment_wins(moto_bucket, data):
-    moto_bucket.proxy.forget()
-    url = moto_bucket.put("x.parquet", data)
-
-    def rival(exchange):
-        if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not done:
-            done.append(exchange)
-            moto_bucket.client.put_object(Bucket=moto_bucket.name, Key="x.parquet", Body=b"theirs")
-            # moto takes no notice of the condition here, which S3 does.
-            return 412 if exchange.operation == "CompleteMultipartUpload" else None
-        return None
-
-    done: list[object] = []
-    moto_bucket.proxy.fault = rival
-    with pytest.raises(RefusedError, match="the object changed while it was worked on"):
-        sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert moto_bucket.get("x.parquet") == b"theirs"
-    assert moto_bucket.unfinished() == []
-
-
-@DATA
-def test_a_write_with_a_lost_response_is_recognised(moto_bucket, data):
-    moto_bucket.proxy.forget()
-    url = moto_bucket.put("x.parquet", data)
-    exchanges: list[object] = []
-
-    def lose(exchange):
-        if exchange.operation in ("PutObject", "CompleteMultipartUpload") and not exchanges:
-            exchanges.append(exchange)
-            return "lose answer"
-        return None
-
-    moto_bucket.proxy.fault = lose
-    sbbf_tool.add_filters(url, ["id"], in_place=True)
-    assert sbbf_tool.verify(url).is_sound
 
 
 def test_an_object_whose_tag_is_no_hash_of_its_bytes_is_uncertain(moto_bucket):
