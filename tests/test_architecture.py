@@ -36,9 +36,9 @@ ORDER = (
 BUDGETS = {
     "words": 1_080,
     "bloom": 1_149,
-    "parquet": 4_129,
+    "parquet": 4_122,
     "encryption": 792,
-    "storage": 5_145,
+    "storage": 5_135,
     "reports": 845,
     "file": 3_063,
     "query_engines": 510,

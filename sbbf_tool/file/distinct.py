@@ -85,10 +85,10 @@ class Sketch:
             return float(len(self._smallest))
         return (self._size - 1) * _HASHES / float(self._smallest[-1])
 
-    def smallest(self, count: int) -> tuple[NDArray[np.uint64], bool]:
-        """Return up to `count` of the hashes, and whether these are all."""
+    def smallest(self) -> tuple[NDArray[np.uint64], bool]:
+        """Return the hashes by which chunks are compared, and whether these are all."""
         self._merge()
-        return self._smallest[:count].copy(), self._is_complete and len(self._smallest) <= count
+        return self._smallest[:COMPARED].copy(), self._is_complete and len(self._smallest) <= COMPARED
 
 
 def deduplicate(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -128,13 +128,13 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
             sketch.add(dictionary.hashes)
             # DuckDB 2.0.1 repeats entries in the dictionary of an ENUM.
             has_repeated = sketch.is_complete or sketch.ndv < len(dictionary) * (1 - 5 * STANDARD_ERROR)
-            return Distinct(count, sketch.ndv if has_repeated else float(len(dictionary)), DICTIONARY, *sketch.smallest(COMPARED))
+            return Distinct(count, sketch.ndv if has_repeated else float(len(dictionary)), DICTIONARY, *sketch.smallest())
         if enough is None and file.footer.chunk_meta(row_group, column.index).bytes > WHOLE_BYTES:
             enough = PART_VALUES
         with closing(values.stored_hashes()) as runs:
             ndv, num_values, is_all = _estimate_ndv(sketch, runs, enough, count)
     how = EXTRAPOLATED if not is_all else EXACT if sketch.is_complete else ESTIMATED
-    return Distinct(max(num_values, count), ndv, how, *sketch.smallest(COMPARED))
+    return Distinct(max(num_values, count), ndv, how, *sketch.smallest())
 
 
 def _estimate_ndv(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:

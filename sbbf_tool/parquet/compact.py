@@ -46,7 +46,7 @@ class Splice(NamedTuple):
     data: bytes
 
 
-def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
+def read_varint(buf: bytes | memoryview, pos: int) -> tuple[int, int]:
     """Read the unsigned varint at `pos`; return it and the next position. Raises IndexError past the end, UnreadableError over 10 bytes."""
     byte = buf[pos]
     if byte < 0x80:

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sbbf_tool.parquet import compact
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-_MOST_BITS = 32
+_MOST_BITS, _MOST_HEADER_BYTES = 32, 5
 
 
 def count_highest(levels: memoryview, highest: int, count: int) -> int:
@@ -46,7 +48,10 @@ def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int |
     remaining, position, num_packed = count, 0, 0
     packed: list[memoryview] = []
     while remaining > 0:
-        header, position = _varint(data, position)
+        try:
+            header, position = compact.read_varint(data[: position + _MOST_HEADER_BYTES], position)
+        except IndexError:
+            raise ValueError("the levels end early, or a number among them is too large") from None
         if header & 1:
             size = (header >> 1) * width
             packed.append(data[position : position + size])
@@ -68,19 +73,6 @@ def _runs(data: memoryview, width: int, count: int) -> Iterator[tuple[int, int |
         remaining -= length
     if packed:
         yield num_packed, b"".join(packed)
-
-
-def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if position >= len(data):
-            break
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise ValueError("the levels end early, or a number among them is too large")
 
 
 def _count_packed(packed: bytes, highest: int, count: int) -> int:

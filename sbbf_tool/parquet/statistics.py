@@ -171,13 +171,11 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
     if statistics.min is None or statistics.max is None:
         return None
     is_signed = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE") and not (column.logical is not None and not column.logical.signed)
-    is_reliable = is_signed or (statistics.min == statistics.max and _is_reliable_for_bytes(footer, column))
-    return (statistics.min, statistics.max) if is_reliable else None
-
-
-def _is_reliable_for_bytes(footer: Footer, column: Column) -> bool:
+    if not is_signed and statistics.min != statistics.max:
+        return None
     is_bytes = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
-    return not is_bytes or bool(re.match(_RELIABLE_FOR_BYTES, str(footer.metadata.created_by)))
+    is_reliable = not is_bytes or re.match(_RELIABLE_FOR_BYTES, str(footer.metadata.created_by))
+    return (statistics.min, statistics.max) if is_reliable else None
 
 
 def doubt_of_numbers(footer: Footer, row_group: int, column: Column) -> str | None:

@@ -10,9 +10,9 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self
 
 from sbbf_tool.errors import MissingError, UnreadableError
 from sbbf_tool.extension import ensure_no_index
@@ -68,7 +68,13 @@ class Source(ABC):
 
     def open_arrow(self) -> NativeFile:
         """Open an independent pyarrow stream over the same version of the file."""
-        return open_stream(self)
+        import pyarrow
+
+        return pyarrow.PythonFile(Stream(self), mode="r")
+
+    def begin_read(self, offset: int, length: int) -> Future[bytes] | None:
+        """Start to fetch a range in the background; None if there is nothing to wait for."""
+        return None
 
     @abstractmethod
     def is_unchanged(self) -> bool:
@@ -237,17 +243,6 @@ class PlannedSource(Source):
         return self._source.is_unchanged()
 
 
-BeginRead: TypeAlias = "Callable[[int, int], Future[bytes]]"
-"""Callable that starts to fetch a range (offset and length) in the background."""
-
-
-def open_stream(source: Source, begin_read: BeginRead | None = None) -> NativeFile:
-    """Open a pyarrow stream over any source."""
-    import pyarrow
-
-    return pyarrow.PythonFile(Stream(source, begin_read), mode="r")
-
-
 class Stream(io.RawIOBase):
     """A source as a Python file.
 
@@ -255,9 +250,8 @@ class Stream(io.RawIOBase):
     far.
     """
 
-    def __init__(self, source: Source, begin_read: BeginRead | None = None) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._begin_read = begin_read
         self._position = 0
         self._buffer, self._buffer_start = b"", 0
         self._window = 0
@@ -313,7 +307,7 @@ class Stream(io.RawIOBase):
             else:
                 self._buffer = self._source.read_up_to(position, max(length, self._window))
             self._buffer_start, self._ahead = position, None
-            if self._begin_read is not None and self._window and (ahead := position + len(self._buffer)) < self._source.size:
-                self._ahead = self._begin_read(ahead, min(self._window, self._source.size - ahead))
+            if self._window and (ahead := position + len(self._buffer)) < self._source.size:
+                self._ahead = self._source.begin_read(ahead, min(self._window, self._source.size - ahead))
         start = position - self._buffer_start
         return self._buffer[start : start + length]

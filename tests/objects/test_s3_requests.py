@@ -79,7 +79,8 @@ def test_requests_are_in_flight_whatever_the_jobs_are(moto_bucket, jobs):
 def test_faults_of_every_kind_cost_no_object(moto_bucket, monkeypatch):
     """An outage at the start, and then every fifth request throttled, failed, reset, or cut off."""
     urls = put_lake(moto_bucket, 30)
-    patient = Retries(Budget(10, 60.0), longest_pause=0.5, first_pause=0.01)
+    monkeypatch.setattr(retries, "LONGEST_PAUSE", 0.5)
+    patient = Retries(Budget(10, 60.0))
     monkeypatch.setattr(s3_bucket, "retries_of", lambda *arguments: patient)
     monkeypatch.delenv("AWS_MAX_ATTEMPTS")
     forget_clients()

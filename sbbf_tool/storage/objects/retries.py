@@ -55,12 +55,9 @@ class Retries:
         budget: Budget | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = pause,
-        longest_pause: float = LONGEST_PAUSE,
-        first_pause: float = FIRST_PAUSE,
     ) -> None:
         self.budget = budget or Budget()
         self._clock, self._sleep = clock, sleep
-        self._longest_pause, self._first_pause = longest_pause, first_pause
         self._lock = Lock()
         self._last_success: float | None = None
         self._failures = 0
@@ -120,7 +117,7 @@ class Retries:
             # Requests that were in flight together fail together, and count as one failure.
             if sent < self._resume:
                 return
-            self._pause = min(self._longest_pause, self._first_pause * 2**self._failures)
+            self._pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._failures)
             self._resume = self._clock() + self._pause * random.uniform(0.5, 1.0)
             self._failures = min(self._failures + 1, 32)
 

@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING
 from sbbf_tool import log
 from sbbf_tool.errors import ErrorPlace, SbbfError, UnreadableError
 from sbbf_tool.numbers import format_count
-from sbbf_tool.storage.source import Source, ensure_within, open_stream
+from sbbf_tool.storage.source import Source, ensure_within
 from sbbf_tool.storage.threads import DaemonThreads, result_of, waiting
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-
-    from pyarrow import NativeFile
 
     from sbbf_tool.storage.objects.store import Location, ObjectStore
 
@@ -103,11 +101,7 @@ class ObjectSource(Source):
             requests.append((offset, length))
         self._fetch_all(requests, is_kept=True)
 
-    def open_arrow(self) -> NativeFile:
-        return open_stream(self, self.begin_read)
-
     def begin_read(self, offset: int, length: int) -> Future[bytes]:
-        """Start to fetch a range in the background."""
         return _threads(os.getpid()).submit(self._fetch_rest, offset, length)
 
     def is_unchanged(self) -> bool:
