@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sbbf_tool.advice.survey import Totals
+from sbbf_tool.advice.totals import Totals
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import OversizedPageError, SbbfError, UnreadableError
 from sbbf_tool.file.page_limit import MaxPageBytes

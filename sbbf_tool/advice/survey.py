@@ -1,22 +1,14 @@
-"""What `advise` collects before it reads data: facts from each file's footer and filters, and totals over many files.
-
-The size of a total does not depend on the number of files: it consists of sums, histograms and a random sample of bounds.
-"""
+"""What `advise` collects before it reads data: facts from the footer and the filters of each file, which `totals` adds up."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from sbbf_tool.advice.folds import Folds
-from sbbf_tool.advice.overlap import Reservoir, measure_overlap
 from sbbf_tool.advice.queries import Query, QueryCounts, count_query
-from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.file.distinct import Distinct, containment
 from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
@@ -26,7 +18,7 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.statistics import Bounds, bounds
 
-SAMPLED_FILES, SAMPLED_BOUNDS = 4, 512
+_PAGE_HEADER_BYTES = 64
 
 
 class ChunkSurvey(NamedTuple):
@@ -167,137 +159,3 @@ def _survey_filter(file: ParquetFile, number: int, column: Column) -> FilterSurv
         return FilterSurvey(stored.length, ())
     bloom = BloomFilter(file.read_bitset(stored))
     return FilterSurvey(stored.length, tuple((fold.num_bytes, fold.fpp) for fold in bloom.folds()))
-
-
-@dataclass(slots=True)
-class Totals:
-    """A column over all files."""
-
-    column: Column
-    folds: Folds
-    """What its filters take, and would take at smaller sizes."""
-    row_groups: int = 0
-    """Row groups in which the column has values."""
-    bytes: int = 0
-    row_group_bytes: int = 0
-    most_values: int = 0
-    dictionaries: int = 0
-    """Row groups whose dictionary holds all values; `counted_dictionaries` is the number of those whose dictionary states its length."""
-    counted_dictionaries: int = 0
-    most_in_dictionary: int = 0
-    row_groups_by_ndv: Counter[tuple[int, bool]] = field(default_factory=Counter)
-    """Row groups by number of distinct values, if a dictionary states it (large ones are rounded up), and by whether they have a filter."""
-    row_groups_by_values: Counter[tuple[int, bool]] = field(default_factory=Counter)
-    """All other row groups by number of values, and by the same."""
-    footer_bytes: int = 0
-    """Bytes of the footers of the files in which row groups lack a useful filter."""
-    ranges: Reservoir[Bounds] = field(default_factory=lambda: Reservoir(SAMPLED_BOUNDS))
-    filters: int = 0
-    unreadable_filters: int = 0
-    filter_bytes: int = 0
-    worst_fpp: float = 0.0
-    sum_of_fpp: float = 0.0
-    obstacle: str | None = None
-    has_nulls: bool = False
-    """Whether a row group holds only nulls."""
-    values: int = 0
-    value_bytes: int = 0
-    """Uncompressed bytes of these values."""
-    is_geometry: bool = False
-    arrow_types: set[str | None] = field(default_factory=set)
-    """The column's types in the files' ARROW:schema; None for a file without one."""
-    samples: list[Distinct] = field(default_factory=list)
-    sample_files: Reservoir[str] = field(default_factory=lambda: Reservoir(SAMPLED_FILES))
-    """Random sample of the files that hold values of the column."""
-
-    def add(self, file: str, survey: ColumnSurvey, footer_bytes: int) -> None:
-        if survey.chunks:
-            self.sample_files.offer(file)
-        useful = [each for each in survey.filters if each.fpp is not None and each.fpp <= sizing.SATURATED_FPP]
-        self.footer_bytes += footer_bytes if len(useful) < len(survey.chunks) else 0
-        self.obstacle = self.obstacle or survey.obstacle
-        self.has_nulls = self.has_nulls or survey.has_nulls
-        self.is_geometry = self.is_geometry or survey.is_geometry
-        self.arrow_types.add(survey.arrow_type)
-        for chunk in survey.chunks:
-            self.row_groups += 1
-            self.bytes += chunk.bytes
-            self.values += chunk.values
-            self.value_bytes += chunk.value_bytes
-            self.row_group_bytes += chunk.row_group_bytes
-            self.most_values = max(self.most_values, chunk.values)
-            self.dictionaries += chunk.dictionary is not None
-            if chunk.dictionary is not None and chunk.dictionary >= 0:
-                self.counted_dictionaries += 1
-                self.most_in_dictionary = max(self.most_in_dictionary, chunk.dictionary)
-                self.row_groups_by_ndv[_round_up(chunk.dictionary), chunk.has_filter] += 1
-            else:
-                self.row_groups_by_values[_round_up(chunk.values), chunk.has_filter] += 1
-            if chunk.bounds is not None:
-                self.ranges.offer(chunk.bounds)
-        for stored in survey.filters:
-            self.filters += 1
-            self.filter_bytes += stored.bytes
-            self.unreadable_filters += stored.fpp is None
-            self.worst_fpp = max(self.worst_fpp, stored.fpp or 0.0)
-            self.sum_of_fpp += stored.fpp or 0.0
-            if stored.sizes:
-                self.folds.add(stored.sizes)
-
-    @property
-    def mean_fpp(self) -> float | None:
-        readable = self.filters - self.unreadable_filters
-        return self.sum_of_fpp / readable if readable else None
-
-    @property
-    def share_after_statistics(self) -> float:
-        """Share of the row groups that min and max leave to read, for a value in the range of at least one row group."""
-        bounded = self.ranges.total
-        chance = measure_overlap(self.ranges.items)
-        remaining = (1 + (bounded - 1) * chance) if chance is not None else bounded
-        return (self.row_groups - bounded + remaining) / self.row_groups if self.row_groups else 0.0
-
-    @property
-    def distinct_share(self) -> float | None:
-        """Share of distinct values among a row group's values, averaged over the samples; None without samples."""
-        most = max((sample.values for sample in self.samples), default=0)
-        shares = [sample.ndv / sample.values for sample in self.samples if sample.values and sample.values * 2 >= most]
-        return sum(shares) / len(shares) if shares else None
-
-    @property
-    def ndv(self) -> float | None:
-        """Number of distinct values in the row group with the most."""
-        share = self.distinct_share
-        if self.row_groups_by_values and share is None:
-            return None
-        return max(self.most_in_dictionary, share * self.most_values if share is not None and self.row_groups_by_values else 0.0)
-
-    @property
-    def repetition(self) -> float | None:
-        """Share of one row group's distinct values that another also holds, averaged over the samples; None for fewer than two samples."""
-        pairs = [(first, second) for index, first in enumerate(self.samples) for second in self.samples[:index]]
-        shares = [share for pair in pairs for first, second in (pair, pair[::-1]) if (share := containment(first, second)) is not None]
-        return sum(shares) / len(shares) if shares else None
-
-    def estimate_cost(self, fpp: float) -> tuple[int, int, int] | None:
-        """Estimate the bytes of the largest bitset, of all filters with their headers, and of missing ones; None if the NDV is unknown."""
-        ndv, share = self.ndv, self.distinct_share or 0.0
-        if ndv is None:
-            return None
-        estimates = [(float(number), has_filter, count) for (number, has_filter), count in self.row_groups_by_ndv.items()]
-        estimates += [(number * share, has_filter, count) for (number, has_filter), count in self.row_groups_by_values.items()]
-        sums = [0, 0]
-        for number, has_filter, count in estimates:
-            sums[has_filter] += count * (_HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp))
-        return sizing.bytes_for(max(1.0, ndv), fpp), sum(sums), sums[False]
-
-
-_HEADER_BYTES = 16
-_STEPS = 1 << 10
-_PAGE_HEADER_BYTES = 64
-
-
-def _round_up(number: int) -> int:
-    """Round up by at most a thousandth, so that a histogram has few different numbers."""
-    step = max(1, (1 << number.bit_length()) // _STEPS)
-    return -(-number // step) * step

@@ -21,7 +21,7 @@ from sbbf_tool.reports.rows import Row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sbbf_tool.advice.folds import FoldedSize
+    from sbbf_tool.advice.totals import FoldedSize
     from sbbf_tool.verbs.resize import ResizeReport
 
 _COLUMNS = (
@@ -113,7 +113,7 @@ def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[ob
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:
     """Print, for each column, the bytes and rates of its filters at their size and at every half of it."""
-    from sbbf_tool.advice.folds import Folds
+    from sbbf_tool.advice.totals import Folds
 
     columns: dict[str, Folds] = {}
     for (column, _), sizes in render.group(((size.column, size.row_group), (size.bytes, size.fpp)) for size in report.sizes).items():

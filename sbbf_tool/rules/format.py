@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.bloom.buffers import BLOCK_BYTES
@@ -45,10 +46,6 @@ def _draft_dialect(chunk: ChunkFacts) -> str | None:
 
 def _unreadable(chunk: ChunkFacts) -> str | None:
     return f"at byte {chunk.place.offset:,}: {chunk.unreadable}" if chunk.place is not None and chunk.unreadable else None
-
-
-def _oversized_page(chunk: ChunkFacts) -> str | None:
-    return chunk.oversized_page
 
 
 def _overlap(chunk: ChunkFacts) -> str | None:
@@ -112,7 +109,7 @@ RULES = (
         "and the filter not verified.",
         why="The file was made to exhaust the memory of its readers, or a page header is damaged: readers allocate what the header "
         "states. If the writer is trusted, raise the limit.",
-        look=at_each_filter(_oversized_page),
+        look=at_each_filter(attrgetter("oversized_page")),
     ),
     _error(
         name="unknown-header",

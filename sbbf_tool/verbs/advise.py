@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from sbbf_tool.advice.folds import FoldedSize
 from sbbf_tool.advice.queries import Query, QueryCounts, parse_query
 from sbbf_tool.advice.sample import describe_ndv_source, sample
-from sbbf_tool.advice.survey import FileSurvey, Totals, survey
-from sbbf_tool.advice.surveys import Surveys
+from sbbf_tool.advice.survey import FileSurvey, survey
+from sbbf_tool.advice.totals import FoldedSize, Totals
 from sbbf_tool.advice.verdicts import (
     ADD,
     KEEP,
     Lookup,
+    Surveys,
     choose_verdict,
     estimate_lookup,
     explain_rarity,

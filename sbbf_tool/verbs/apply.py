@@ -233,7 +233,7 @@ class Apply(ChangingVerb[ApplyReport]):
             ensure_buildable(file, row_group, file.footer.columns[column], self.engine_names)
         judgments = judge_filters(file, requests.sizes)
         needless = {key for key in requests.sizes if _is_unattainable(file, key, requests, judgments[key], edit)}
-        undeclared = _filters_of(file) - requests.sizes.keys()
+        undeclared = file.footer.filter_places().keys() - requests.sizes.keys()
         to_build = [key for key, judgment in judgments.items() if key not in needless and judgment.outcome != SATISFIED]
         drop = {key for key in needless if judgments[key].outcome != MISSING} | (undeclared if self.remove_undeclared else set())
         builds = not edit.dry_run
@@ -300,11 +300,6 @@ def _named(file: ParquetFile) -> FileName:
     path = file.run.path
     assert isinstance(path, str | os.PathLike)
     return path
-
-
-def _filters_of(file: ParquetFile) -> set[ChunkKey]:
-    row_groups, columns = range(file.footer.num_row_groups), range(len(file.footer.columns))
-    return {(number, column) for number in row_groups for column in columns if file.footer.filter_place(number, column) is not None}
 
 
 def _is_unattainable(file: ParquetFile, key: ChunkKey, requests: RequestedFilters, judgment: Judgment, edit: Edit) -> bool:

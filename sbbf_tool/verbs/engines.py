@@ -13,8 +13,6 @@ from sbbf_tool.query_engines.verdicts import find_engine, find_release, is_match
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EnginesReport
 
-"""New names of families of types, by former name."""
-
 
 def engines(type_name: str | None = None, engine_name: str | None = None, *, mine: str | Iterable[str] = ()) -> EnginesReport:
     """Return the table of query engines, or only the families of columns of `type_name` and the engine `engine_name`.

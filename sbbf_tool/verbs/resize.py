@@ -78,42 +78,6 @@ class ResizeReport(ChangeReport):
         return f"{self.file}: {format_count(len(self.filters), 'filter')}"
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Target FPP or largest size in bytes: exactly one of the two."""
-
-    fpp: float | None = None
-    num_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        if (self.fpp is None) == (self.num_bytes is None):
-            raise UsageError("give either a false-positive rate or a size")
-        if self.fpp is not None:
-            sizing.ensure_fpp(self.fpp)
-        size = self.num_bytes
-        if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
-            message = f"the size must be a power of two from 64 bytes to 128 MiB, not {size:,}"
-            raise UsageError(message, hint="some readers reject other sizes")
-
-    def fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
-        """Fold a filter to the target; return the best fold, or the filter itself, with the reason if the result misses the target."""
-        if self.fpp is not None:
-            folded_filter = bloom.fold_to_fpp(self.fpp)
-            return folded_filter, None if folded_filter.fpp <= self.fpp else f"its false-positive rate would be {folded_filter.fpp:.3%}"
-        num_bytes = self.num_bytes or 0
-        if bloom.num_bytes <= num_bytes:
-            return bloom, None
-        try:
-            return bloom.fold_to_bytes(num_bytes), None
-        except UsageError:
-            return bloom, f"a filter of {bloom.num_blocks} blocks cannot be folded to {num_bytes:,} bytes"
-
-    @property
-    def sizing(self) -> Sizing:
-        """Size to build if folding does not reach the target."""
-        return Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
-
-
 @dataclass
 class _Plan:
     """Outcome of folding, per filter."""
@@ -142,7 +106,14 @@ class Resize(ChangingVerb[ResizeReport]):
     num_bytes: int | None = opt("The largest size per row group, in bytes", default=None)
 
     def ensure_valid(self) -> None:
-        Target(self.fpp, self.num_bytes)
+        if (self.fpp is None) == (self.num_bytes is None):
+            raise UsageError("give either a false-positive rate or a size")
+        if self.fpp is not None:
+            sizing.ensure_fpp(self.fpp)
+        size = self.num_bytes
+        if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
+            message = f"the size must be a power of two from 64 bytes to 128 MiB, not {size:,}"
+            raise UsageError(message, hint="some readers reject other sizes")
 
     def needs(self) -> Needs:
         return Needs(data=True)
@@ -151,7 +122,7 @@ class Resize(ChangingVerb[ResizeReport]):
         file, names = change.file, tuple(self.columns)
         check_changeable(file)
         stored = list(_stored_filters(file, choose_columns(file, names, strict=file.run.strict)))
-        plan = _plan(change, stored, Target(self.fpp, self.num_bytes))
+        plan = self._plan(change, stored)
         if plan.reasons and not change.filters:
             key, reason = next(iter(plan.reasons.items()))
             hint = "add a filter of that size in place of the old one"
@@ -170,6 +141,39 @@ class Resize(ChangingVerb[ResizeReport]):
             sizes=tuple(plan.sizes),
         )
         return change.publish(patch, report)
+
+    def _plan(self, change: OpenEdit, filters: Iterable[StoredFilter]) -> _Plan:
+        """Add folded filters to the edit; for other filters, record why folding does not reach the target."""
+        plan = _Plan()
+        size_to_build = Sizing(num_bytes=self.num_bytes) if self.fpp is None else Sizing(self.fpp)
+        for stored in filters:
+            key = stored.row_group, stored.column
+            bloom = BloomFilter(change.file.read_bitset(stored))
+            plan.old[key] = bloom.num_bytes, bloom.fpp
+            if change.edit.dry_run:
+                name = change.file.footer.columns[stored.column].name
+                plan.sizes += [FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp) for fold in bloom.folds()]
+            folded_filter, reason = self._fold(bloom)
+            if reason is not None:
+                plan.reasons[key] = reason
+            elif folded_filter is bloom:
+                plan.unchanged += 1
+            else:
+                change.add(key, folded_filter, size_to_build)
+        return plan
+
+    def _fold(self, bloom: BloomFilter) -> tuple[BloomFilter, str | None]:
+        """Fold a filter to the target; return the best fold, or the filter itself, with the reason if the result misses the target."""
+        if self.fpp is not None:
+            folded_filter = bloom.fold_to_fpp(self.fpp)
+            return folded_filter, None if folded_filter.fpp <= self.fpp else f"its false-positive rate would be {folded_filter.fpp:.3%}"
+        num_bytes = self.num_bytes or 0
+        if bloom.num_bytes <= num_bytes:
+            return bloom, None
+        try:
+            return bloom.fold_to_bytes(num_bytes), None
+        except UsageError:
+            return bloom, f"a filter of {bloom.num_blocks} blocks cannot be folded to {num_bytes:,} bytes"
 
 
 def resize_filters(
@@ -207,26 +211,6 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
         raise NothingToDoError("the column has no filter to resize", file=file.name, place=f"column {columns[0].name}")
     if is_empty:
         raise NothingToDoError("no column has a filter to resize", file=file.name)
-
-
-def _plan(change: OpenEdit, filters: Iterable[StoredFilter], target: Target) -> _Plan:
-    """Add folded filters to the edit; for other filters, record why folding does not reach the target."""
-    plan = _Plan()
-    for stored in filters:
-        key = stored.row_group, stored.column
-        bloom = BloomFilter(change.file.read_bitset(stored))
-        plan.old[key] = bloom.num_bytes, bloom.fpp
-        if change.edit.dry_run:
-            name = change.file.footer.columns[stored.column].name
-            plan.sizes += [FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp) for fold in bloom.folds()]
-        folded_filter, reason = target.fold(bloom)
-        if reason is not None:
-            plan.reasons[key] = reason
-        elif folded_filter is bloom:
-            plan.unchanged += 1
-        else:
-            change.add(key, folded_filter, target.sizing)
-    return plan
 
 
 def _report_filter(change: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]) -> ResizedFilter:

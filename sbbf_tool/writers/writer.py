@@ -68,15 +68,11 @@ def specs_of(settings: Sequence[Setting], max_bytes: int | None = None) -> list[
     return [FilterSpec((setting.path,), setting.fpp, setting.ndv, max_bytes) for setting in settings]
 
 
-def no_problem(column: Column) -> str | None:
-    return None
-
-
 class Writer(NamedTuple):
     write: Callable[[Sequence[Setting], Request], Iterator[str]]
     comment: str
     notes: tuple[str, ...] = ()
-    problem_of: Callable[[Column], str | None] = no_problem
+    problem_of: Callable[[Column], str | None] = lambda column: None
     uses_formula: bool = True
     takes_ndv: bool = True
     takes_fpp: bool = True

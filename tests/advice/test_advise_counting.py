@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sbbf_tool.advice.overlap import measure_overlap
+from sbbf_tool.advice.totals import measure_overlap
 from sbbf_tool.file import distinct
 from sbbf_tool.file.distinct import STANDARD_ERROR, Sketch
 from sbbf_tool.parquet.statistics import Bounds

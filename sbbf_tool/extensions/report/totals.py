@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from heapq import heappush, heapreplace
 from math import floor, log10
 
-from sbbf_tool.advice.folds import Folds
+from sbbf_tool.advice.totals import Folds
 from sbbf_tool.bloom import DEFAULT_FPP
 from sbbf_tool.bloom.sizing import SATURATED_FPP
 from sbbf_tool.extensions.report.contents import FileContents, QuerySteps
