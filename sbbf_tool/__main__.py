@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import sys
+import warnings
 
 INTERRUPTED = 130
 INTERNAL_ERROR = 70
@@ -23,6 +24,8 @@ def main() -> None:
     try:
         _end_at_interrupt(INTERRUPTED)  # no file is open yet
         _open_missing_streams()
+        if not sys.warnoptions:  # those of libraries, about themselves
+            warnings.simplefilter("ignore")
         # Interpreters that this process starts must not import modules from the current folder.
         os.environ.setdefault("PYTHONSAFEPATH", "1")
         from sbbf_tool.cli import main as command_line

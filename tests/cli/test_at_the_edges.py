@@ -43,6 +43,14 @@ def test_output_that_cannot_be_written_is_a_failure(redirection, reason, argumen
     assert (done.returncode, done.stderr) == (code, f"sbbf: standard output: {reason}\n" if code == 5 else "")
 
 
+@each("options, count", [([], 0), (["-W", "default"], 1)])
+def test_warnings_of_libraries_are_shown_only_if_python_is_asked_to(options, count):
+    program = "import sbbf_tool.cli, warnings; sbbf_tool.cli.main = lambda args: warnings.warn('about itself') or 0\n"
+    program += "from sbbf_tool.__main__ import main; main()"
+    done = subprocess.run([sys.executable, *options, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("about itself")) == (0, count)
+
+
 def test_no_file_gets_the_number_of_a_closed_stream(path):
     """What a library prints would be in that file."""
     program = "import os, sys; sys.argv[1:] = ['--version']; from sbbf_tool.__main__ import main\n"
