@@ -16,8 +16,7 @@ from io import TextIOWrapper
 import click
 
 from sbbf_tool.cli.command import CommandEntry, CommandsByName
-from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback
-from sbbf_tool.cli.terminal import start_run, terminal
+from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback, start_run, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.errors import SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected, missing_extension
 

@@ -13,11 +13,10 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import page_limit_option, state_option, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import RATIO, SIZE, WEAK_FILTERS, engines_option
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page, say_not_cross_checked
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, Heading
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_percent
 from sbbf_tool.reports.rows import Row

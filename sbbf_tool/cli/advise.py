@@ -14,13 +14,12 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import NO_PARTITION, Files, over_files, page_limit_option
 from sbbf_tool.cli.options import RATIO, engines_option
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import SCREEN_ROWS, Page
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.resize import SIZES, rows_of_sizes
 from sbbf_tool.cli.spelling import command_of
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, WORD, Heading
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import read_queries
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.extension import named

@@ -13,13 +13,13 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
 from sbbf_tool.cli.findings import count_findings, count_gaps, merge_fixes, reason_for_no_rule, show_findings, sum_up
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
+from sbbf_tool.cli.output import terminal
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.policy import Baseline, policy_options, read_baseline
 from sbbf_tool.cli.progress import show_progress
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.settings import used_config
 from sbbf_tool.cli.spelling import command_of
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.findings import SEVERITIES

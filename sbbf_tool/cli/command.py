@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sbbf_tool.cli.options import EXPLANATIONS, SECTIONS, SETTINGS, SHARED, about, changes_files, name_of, settable_options
-from sbbf_tool.cli.output import limit_complaints, stop_if_unread
-from sbbf_tool.cli.terminal import terminal, terminal_options
+from sbbf_tool.cli.output import limit_complaints, stop_if_unread, terminal, terminal_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, load_each, named
 from sbbf_tool.frozen import Frozen

@@ -11,12 +11,11 @@ from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import View
 from sbbf_tool.cli.options import engines_option
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.render import group
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import shorten
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.numbers import format_count, format_percent, format_row_groups

@@ -12,10 +12,9 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from sbbf_tool.cli.output import writer_for
+from sbbf_tool.cli.output import is_terminal, writer_for
 from sbbf_tool.cli.spelling import quote_command
 from sbbf_tool.cli.tables import NUMBERS, Heading, Plain, format_cells
-from sbbf_tool.cli.terminal import is_terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
 

@@ -12,11 +12,10 @@ from sbbf_tool.cli import render
 from sbbf_tool.cli.files import Files, over_files, strict_option
 from sbbf_tool.cli.formats import ANSWER_FORMATS
 from sbbf_tool.cli.options import PureSetting
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import AnswerView, NegativeValues, query_options, read_query
 from sbbf_tool.cli.report import report_files
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace

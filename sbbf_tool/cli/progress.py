@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from sbbf_tool.cli.terminal import is_terminal, terminal
+from sbbf_tool.cli.output import is_terminal, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count, format_size
 from sbbf_tool.running.progress import RunProgress

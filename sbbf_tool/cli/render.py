@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.spelling import command_of
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.errors import UnreadableError
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.plain import to_plain

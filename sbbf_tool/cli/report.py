@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.cli import INTERRUPTED, render
 from sbbf_tool.cli.files import NO_PARTITION, Files
 from sbbf_tool.cli.formats import Item, Output, View
-from sbbf_tool.cli.output import complain, stop_if_unread
-from sbbf_tool.cli.terminal import terminal
+from sbbf_tool.cli.output import complain, stop_if_unread, terminal
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NothingToDoError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.frozen import replace

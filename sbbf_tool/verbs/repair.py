@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from sbbf_tool.arguments import as_names
@@ -169,9 +170,13 @@ class Repair(ChangingVerb[RepairReport]):
             drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
             correct={key: place for key, step in steps.items() if (place := _place_with_length(step)) is not None},
         )
+        new_filters = {key: report_of(file, patch, key, built_filter) for key, built_filter in change.built_filters.items()}
         report = partial(
             RepairReport,
-            steps=tuple(_step_report(change, patch, key, steps[key]) for key in sorted(steps)),
+            steps=tuple(
+                RepairStep(key[0], file.footer.columns[key[1]].name, step.fix.words, step.rules, step.facts, new_filters.get(key))
+                for key, step in sorted(steps.items(), key=itemgetter(0))
+            ),
             named_columns=file.name_columns(names),
             remaining=tuple(remaining),
             needs_rebuild=_rules_to_rebuild(facts, remaining) if self.drop else (),
@@ -324,14 +329,3 @@ def _compare(open_edit: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch,
         if place != tuple(expected):
             raise mistake(open_edit.file, f"the new footer does not state the planned filter of {place_of(open_edit.file, key)}")
     open_edit.ensure_matches_plan(patch, fresh, steps)
-
-
-def _step_report(open_edit: OpenEdit, patch: Patch, key: ChunkKey, step: _Step) -> RepairStep:
-    return RepairStep(
-        row_group=key[0],
-        column=open_edit.file.footer.columns[key[1]].name,
-        fix=step.fix.words,
-        rules=step.rules,
-        facts=step.facts,
-        new_filter=report_of(open_edit.file, patch, key, open_edit.built_filters[key]) if key in open_edit.built_filters else None,
-    )

@@ -13,8 +13,8 @@ import pytest
 
 from parts.commands import read_commands
 from sbbf_tool.cli import run
+from sbbf_tool.cli.output import MOST_FILES
 from sbbf_tool.cli.page import MOST_ROWS
-from sbbf_tool.cli.terminal import MOST_FILES
 from support.every_command import COLUMN, FILE, WORKING
 from support.tables import each
 from support.terminals import run_on_terminal

@@ -18,7 +18,7 @@ import pyte
 import pytest
 
 from sbbf_tool.cli import run
-from sbbf_tool.cli.terminal import Terminal
+from sbbf_tool.cli.output import Terminal
 
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _MORE_ROWS = 50

@@ -18,8 +18,7 @@ import click
 
 from sbbf_tool.cli import render
 from sbbf_tool.cli.options import add_options
-from sbbf_tool.cli.output import PatientBinary, PatientOutput
-from sbbf_tool.cli.terminal import is_terminal, terminal
+from sbbf_tool.cli.output import PatientBinary, PatientOutput, is_terminal, terminal
 from sbbf_tool.errors import RefusedError, UsageError
 from sbbf_tool.extension import load
 from sbbf_tool.frozen import Frozen

@@ -8,10 +8,9 @@ from itertools import chain, islice
 from typing import Any
 
 from sbbf_tool.cli.formats import NAMES, Item, OutputTarget, StandardOutput, View
-from sbbf_tool.cli.output import complain, encodable_json
+from sbbf_tool.cli.output import MOST_FILES, complain, encodable_json, terminal
 from sbbf_tool.cli.page import MarkdownPage, Page
 from sbbf_tool.cli.render import LongList
-from sbbf_tool.cli.terminal import MOST_FILES, terminal
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_count
 

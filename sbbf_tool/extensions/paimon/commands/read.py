@@ -10,11 +10,10 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.formats import Outputs, output_options
-from sbbf_tool.cli.output import complain
+from sbbf_tool.cli.output import complain, terminal
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.query import ABSENT, MAYBE, NegativeValues
 from sbbf_tool.cli.tables import BYTES, COUNT, ESTIMATE, NAME, RATE, SENTENCE, WORD, Heading
-from sbbf_tool.cli.terminal import terminal
 from sbbf_tool.cli.values import collect_values
 from sbbf_tool.extensions.paimon.commands.options import table_options
 from sbbf_tool.numbers import format_count, format_percent
