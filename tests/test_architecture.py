@@ -52,11 +52,11 @@ BUDGETS = {
     "cli": 5_692,
     "avro": 367,
     "paimon": 4_592,
-    "tables": 4_262,
-    "report": 1_910,
+    "tables": 4_260,
+    "report": 1_907,
     "conformance": 1_712,
     "engine_runs": 1_401,
-    "index": 1_390,
+    "index": 1_388,
 }
 """The most lines of a room, without blank ones and generated code; `words` are the modules above all rooms. Raise one with a reason."""
 CROSSINGS = {("paimon", "conformance")}

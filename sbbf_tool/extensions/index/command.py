@@ -14,12 +14,11 @@ from sbbf_tool.cli.output import complain
 from sbbf_tool.cli.page import Page
 from sbbf_tool.display import redact
 from sbbf_tool.numbers import format_count, format_number
-from sbbf_tool.reports.rows import OK
+from sbbf_tool.reports.rows import OK, Row
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import IndexReport
     from sbbf_tool.extensions.index.units import IndexUnits
-    from sbbf_tool.reports.rows import Row
     from sbbf_tool.running.selection import Selection
 
 

@@ -18,7 +18,7 @@ from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, damaged, find_units, parts_of
-from sbbf_tool.file.question import values_of
+from sbbf_tool.file.question import Question, values_of
 from sbbf_tool.file.table_file import Reuse
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.notation import ABSENT
@@ -28,7 +28,6 @@ from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
     from sbbf_tool.extensions.index.contents import Contents
-    from sbbf_tool.file.question import Question
     from sbbf_tool.running.selection import Selection
     from sbbf_tool.running.table import Table
     from sbbf_tool.verbs.verb import Needs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sbbf_tool.bloom.block_bits import BLOCK_BITS, expect_blocks_by_bits
 from sbbf_tool.extensions.report.contents import FileContents, FilterDetail, StoredPart
@@ -13,9 +13,7 @@ from sbbf_tool.extensions.report.pictures.bars import Bar, draw_histogram
 from sbbf_tool.extensions.report.pictures.byte_map import KINDS, Span, draw_byte_map
 from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, rate, size, table
 from sbbf_tool.numbers import format_count
-
-if TYPE_CHECKING:
-    from sbbf_tool.verbs.inspect import FilterReport, InspectReport
+from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 _BYTES = "Where the bytes are"
 _BYTES_NOTE = (

@@ -36,7 +36,7 @@ from sbbf_tool.extensions.report.pictures.rates import build_folds_figure
 from sbbf_tool.extensions.report.totals import LakeTotals
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count, format_row_groups, format_size
-from sbbf_tool.reports.findings import ERROR, SEVERITIES
+from sbbf_tool.reports.findings import ERROR, SEVERITIES, Finding
 from sbbf_tool.reports.rows import OK, SKIPPED, Row
 from sbbf_tool.running.local import LocalRunner
 from sbbf_tool.running.selection import Selection, find_table
@@ -45,10 +45,8 @@ from sbbf_tool.storage.places import find_single_file
 from sbbf_tool.storage.whole import write_whole
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.report.contents import FileContents
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.page_limit import MaxPageBytes
-    from sbbf_tool.reports.findings import Finding
 
 
 _MOST_UNREADABLE = 100

@@ -17,17 +17,15 @@ from sbbf_tool import log
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError, UsageError
 from sbbf_tool.extensions.tables.copies import RunMarker, copies_of_run, delete_copy
-from sbbf_tool.extensions.tables.lake_table import Replacement
+from sbbf_tool.extensions.tables.lake_table import LakeTable, Replacement
 from sbbf_tool.file.table_file import new_run
 from sbbf_tool.reports.rows import OK, REFUSED, SKIPPED, Row
 from sbbf_tool.running.selection import Selection
-from sbbf_tool.running.table import change_properties
+from sbbf_tool.running.table import Change, Commit, change_properties
 from sbbf_tool.storage import places
 
 if TYPE_CHECKING:
-    from sbbf_tool.extensions.tables.lake_table import LakeTable
     from sbbf_tool.file.partitions import PathPredicate
-    from sbbf_tool.running.table import Change, Commit
     from sbbf_tool.running.work import Work
 
 Report = TypeVar("Report")
