@@ -28,10 +28,7 @@ LOOKING = ("openat", "newfstatat", "pread64", "lseek", "getdents64", "close")
 SAYS_NO = (UnreadableError.exit_code, RefusedError.exit_code, WriteError.exit_code)
 ERRORS = {"write": ("EIO", "ENOSPC"), "flock": ("EIO", "ENOLCK", "EINTR"), "fchown": ("EPERM",)}
 
-pytestmark = [
-    pytest.mark.heavy,
-    pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed"),
-]
+pytestmark = [pytest.mark.heavy, pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")]
 
 
 class Case(NamedTuple):

@@ -109,48 +109,32 @@ def test_a_terminated_command_leaves_nothing(bucket, step, number, exit_code):
     assert bucket.unfinished() == []
 
 
-def interrupt_when_hung(bucket: Bucket, operation: str, count: int, number: int) -> tuple[int, str]:
-    """Run a command of which every request of one operation hangs, and interrupt its process group once `count` of them do.
-
-    Returns exit code and standard error. The requests go on when the command has ended.
-    """
-    released, are_hung, hung = threading.Event(), threading.Event(), []
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("operation", ["UploadPartCopy", "ListParts"])
+def test_uploads_in_parts_are_aborted(moto_bucket, operation, number, exit_code):
+    """Every request of the operation hangs until the command has ended."""
+    for n in range(3):
+        moto_bucket.put(f"lake/{n}.parquet", large())
+    released, is_hung = threading.Event(), threading.Event()
 
     def hang(exchange):
         if exchange.operation == operation:
-            hung.append(exchange)
-            if len(hung) >= count:
-                are_hung.set()
+            is_hung.set()
             released.wait(300)
 
-    bucket.proxy.fault = hang
-    with bucket.proxy.draining():
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "add-filter", bucket.url("lake/"), "-c", "id", "--in-place", "--jobs", "1"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    moto_bucket.proxy.fault = hang
+    command = [sys.executable, "-c", PROGRAM, "add-filter", moto_bucket.url("lake/"), "-c", "id", "--in-place", "--jobs", "1"]
+    with moto_bucket.proxy.draining():
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            assert are_hung.wait(120)
+            assert is_hung.wait(120)
             os.killpg(process.pid, number)
-            # The requests would hang for longer.
             error = process.communicate(timeout=100)[1]
         finally:
             released.set()
             process.kill()
-    bucket.proxy.fault = None
-    return process.returncode, error
-
-
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-@pytest.mark.parametrize("operation", ["UploadPartCopy", "ListParts"])
-def test_uploads_in_parts_are_aborted(moto_bucket, operation, number, exit_code):
-    for n in range(3):
-        moto_bucket.put(f"lake/{n}.parquet", large())
-    code, error = interrupt_when_hung(moto_bucket, operation, 1, number)
-    assert code == exit_code, error
+    moto_bucket.proxy.fault = None
+    assert process.returncode == exit_code, error
     assert "Traceback" not in error
     assert all(moto_bucket.get(f"lake/{n}.parquet") == large() for n in range(3))
     assert moto_bucket.unfinished() == []
