@@ -260,5 +260,5 @@ def _load_error(error: Exception) -> SbbfError:
 
 def _describe(error: BaseException) -> str:
     # PyIceberg quotes answers that it does not understand: the page of a debugger has the tokens of the request.
-    text = re.split("(?i): (?:received unexpected|could not decode) json", " ".join(str(error).split()))[0]
+    text = re.split(r"(?i): (?:received unexpected|could not decode) json| \[type=", " ".join(str(error).split()))[0]
     return ": ".join(filter(None, (type(error).__name__, text)))[:300]

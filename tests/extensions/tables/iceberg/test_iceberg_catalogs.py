@@ -29,6 +29,7 @@ from sbbf_tool.extensions.tables.lake_table import Replacement
 from sbbf_tool.extensions.tables.locate import find_table
 from sbbf_tool.running.table import Change
 from sbbf_tool.storage import places
+from support import http_site
 from support.buckets import environment, forget_clients
 from support.environments import NotInstallableError, install, run
 from support.swift_server import free_ports, wait_for
@@ -265,6 +266,17 @@ def test_a_wrong_configuration_is_one_error(configuration, text):
     with pytest.raises(UnreadableError) as caught:
         open_in_catalog("lake:n.t")
     assert "\n" not in str(caught.value)
+
+
+@each("answer", [b"<html>Authorization: Bearer hush</html>", b'{"defaults": {"token": "hush"}, "overrides": 7}'])
+def test_an_answer_of_a_server_that_is_none_is_not_printed(configuration, answer):
+    """It may have the token of the request, or another one."""
+    with http_site.running() as site:
+        site.put("v1/config", answer)
+        Path(configuration, ".pyiceberg.yaml").write_text(f"catalog:\n  lake:\n    uri: {site.url}\n    token: hush\n")
+        with pytest.raises(UnreadableError, match="PyIceberg cannot open the catalog") as caught:
+            open_in_catalog("lake:n.t")
+    assert "hush" not in str(caught.value)
 
 
 def test_what_also_new_files_sets_is_said_and_taken_back(configuration, capfd):
