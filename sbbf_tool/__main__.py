@@ -31,12 +31,12 @@ def main() -> None:
         from sbbf_tool.cli import main as command_line
 
         code = command_line(sys.argv[1:])
+        _end_at_interrupt(code)  # no file is open any more
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BaseException as error:
         _report(error)
         code = INTERNAL_ERROR
-    _end_at_interrupt(code)  # no file is open any more
     gc.freeze()  # Python would look for garbage once more, which takes a twelfth of the time of a short command
     sys.exit(code)
 
