@@ -17,7 +17,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.file.filter_answers import by_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary
-from sbbf_tool.file.table_file import Reuse
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.columns import find_column, quote
 from sbbf_tool.parquet.notation import ABSENT, MAYBE
 from sbbf_tool.predicates import AllOf, Comparison, IsNull, Parser, Token

@@ -12,7 +12,7 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.file.doubts import doubt_of_filter
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import row_group_bytes
-from sbbf_tool.file.table_file import Reuse
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.parquet.arrow_schema import arrow_type
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.pages import ChunkMeta

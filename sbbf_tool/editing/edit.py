@@ -34,7 +34,8 @@ from sbbf_tool.file.own_tail import OwnTail, find_own_tail, hash_end
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.file.parallel import Meter, Progress
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile, ring_of
-from sbbf_tool.file.table_file import Reuse, TableFile
+from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import replace
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import KeyRing
     from sbbf_tool.file.keys import KeysLike
     from sbbf_tool.file.parallel import Progress
-    from sbbf_tool.file.table_file import Reuse
+    from sbbf_tool.file.reuse import Reuse
     from sbbf_tool.parquet.column_names import ColumnNames
     from sbbf_tool.storage.inputs import FileIn, Readable
 

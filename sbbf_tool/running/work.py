@@ -23,7 +23,8 @@ from sbbf_tool.errors import (
     UsageError,
     describe_unexpected,
 )
-from sbbf_tool.file.table_file import Reuse, TableFile
+from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.reports.rows import FAILED, REFUSED, SKIPPED, VANISHED, ListedFile, Row
 from sbbf_tool.verbs.verb import AllFiles, Given
 

@@ -16,7 +16,7 @@ from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, call_or_note, format_bounds, row_group_bytes
 from sbbf_tool.file.question import Question, values_of
-from sbbf_tool.file.table_file import Reuse
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, opt
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet.arrow_schema import arrow_type

@@ -18,7 +18,8 @@ from sbbf_tool.file.filter_answers import BulkAnswer, bitmap_of, count_bits, ite
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import RowGroupAnswers, call_or_note, narrow
 from sbbf_tool.file.question import Question, values_of
-from sbbf_tool.file.table_file import Reuse, TableFile
+from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen, field, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import quote

@@ -17,7 +17,7 @@ from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.pruning import narrow, row_group_bytes
 from sbbf_tool.file.question import Question
-from sbbf_tool.file.table_file import Reuse
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import int96

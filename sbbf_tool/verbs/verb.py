@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypedDict, TypeVar
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import ChangedError, SbbfError
 from sbbf_tool.file.parquet_file import FileRun, ParquetFile
-from sbbf_tool.file.table_file import Reuse, TableFile
+from sbbf_tool.file.reuse import Reuse
+from sbbf_tool.file.table_file import TableFile
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.reports.rows import OK, Row
 from sbbf_tool.storage.inputs import ensure_path, find_input

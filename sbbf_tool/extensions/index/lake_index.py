@@ -19,7 +19,7 @@ from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, damaged, find_units, parts_of
 from sbbf_tool.file.question import Question, values_of
-from sbbf_tool.file.table_file import Reuse
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import replace
 from sbbf_tool.parquet.notation import ABSENT
 from sbbf_tool.parquet.statistics import Bounds, key_of

@@ -18,7 +18,7 @@ from sbbf_tool.extensions.index.segment import WHOLE_FILE, describe_type
 from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.missing_column import find_missing
 from sbbf_tool.file.partitions import partition_values
-from sbbf_tool.file.table_file import Reuse
+from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, opt, replace
 from sbbf_tool.parquet import equals
 from sbbf_tool.parquet.columns import Column, find_column

@@ -1,4 +1,4 @@
-"""The Parquet files of a URL, and the table that a URL belongs to: `storage.listing` and `tables` for URLs."""
+"""The Parquet files of a URL, and the table that a URL belongs to: `storage.listing` for URLs."""
 
 from __future__ import annotations
 
