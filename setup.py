@@ -13,7 +13,12 @@ EXTENSIONS = [
     Extension(
         "sbbf_tool.bloom._kernel",
         ["sbbf_tool/bloom/_kernel.c"],
-        depends=["sbbf_tool/bloom/_cpu.h", "sbbf_tool/bloom/_sbbf.h", "sbbf_tool/bloom/_variants.h", "sbbf_tool/bloom/_xxh64.h"],
+        depends=[
+            "sbbf_tool/bloom/_cpu.h",
+            "sbbf_tool/bloom/_sbbf.h",
+            "sbbf_tool/bloom/_variants.h",
+            "sbbf_tool/bloom/_xxh64.h",
+        ],
         # Vectors are passed between functions that are always inlined; no calling convention is involved.
         extra_compile_args=["-O3", "-Wno-psabi"],
         optional=True,

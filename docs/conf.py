@@ -20,7 +20,9 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
 OUTSIDE = {name.lower(): f"{name.upper()}.md" for name in ("changelog", "contributing", "security")}
 """The pages of the site that show a file above this folder."""
-LINK = re.compile(r"(?P<label>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
+LINK = re.compile(
+    r"(?P<label>!?\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!https?:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
+)
 ENTRY = re.compile(r"^(?:- |\| )\[[^\]]*\]\((?P<path>(?!https?:|\.\./)[^)#]+)\.md\)", re.MULTILINE)
 BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
@@ -32,7 +34,9 @@ myst_heading_anchors = 4
 nitpicky = True
 smartquotes = False  # they would make one dash of the two of an option
 exclude_patterns = ["_build"]
-suppress_warnings = ["misc.highlighting_failure"]  # SQL and YAML with the templates of other programs
+suppress_warnings = [
+    "misc.highlighting_failure"
+]  # SQL and YAML with the templates of other programs
 html_theme = "furo"
 html_copy_source = False
 html_show_copyright = False
@@ -53,7 +57,10 @@ def prepare_source(app: Any, docname: str, source: list[str]) -> None:
     origin = ROOT / OUTSIDE[docname] if docname in OUTSIDE else DOCS / f"{docname}.md"
     text = origin.read_text() if docname in OUTSIDE else source[0]
     pieces = BLOCK.split(fill(text))
-    pieces[::2] = [LINK.sub(lambda link: place_link(link, origin.parent, docname), piece) for piece in pieces[::2]]
+    pieces[::2] = [
+        LINK.sub(lambda link: place_link(link, origin.parent, docname), piece)
+        for piece in pieces[::2]
+    ]
     source[0] = "".join(pieces) + build_navigation(docname, text)
 
 
@@ -72,10 +79,14 @@ def build_navigation(docname: str, text: str) -> str:
     """Build the table of contents of an index page from the links that begin its list items and table rows."""
     if PurePosixPath(docname).name != "index":
         return ""
-    return "\n".join(["\n\n```{toctree}", ":hidden:", "", *dict.fromkeys(ENTRY.findall(text)), "```", ""])
+    return "\n".join(
+        ["\n\n```{toctree}", ":hidden:", "", *dict.fromkeys(ENTRY.findall(text)), "```", ""]
+    )
 
 
-def make_blocks_focusable(app: Any, docname: str, template: str, context: dict[str, Any], doctree: object) -> None:
+def make_blocks_focusable(
+    app: Any, docname: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
     """Let the keyboard scroll blocks that are wider than the window."""
     context["body"] = context.get("body", "").replace("<pre>", '<pre tabindex="0">')
 
@@ -86,7 +97,9 @@ def name_landmarks(app: Any, error: Exception | None) -> None:
         for path in Path(app.outdir).rglob("*.html"):
             text = path.read_text()
             for name, label in (("sidebar-drawer", "All pages"), ("toc-drawer", "This page")):
-                text = text.replace(f'<aside class="{name}', f'<aside aria-label="{label}" class="{name}')
+                text = text.replace(
+                    f'<aside class="{name}', f'<aside aria-label="{label}" class="{name}'
+                )
             path.write_text(text)
 
 

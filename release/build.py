@@ -27,15 +27,35 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PLATFORM = "manylinux_2_17_x86_64"
 EXTENSIONS = {"sbbf_tool/bloom/_kernel.abi3.so", "sbbf_tool/parquet/_compact.abi3.so"}
-IN_SOURCE = ("CHANGELOG.md", "docs/index.md", "fixtures/README.md", "sbbf_tool/bloom/_sbbf.h", "tests/conftest.py", "thrift/parquet.thrift")
+IN_SOURCE = (
+    "CHANGELOG.md",
+    "docs/index.md",
+    "fixtures/README.md",
+    "sbbf_tool/bloom/_sbbf.h",
+    "tests/conftest.py",
+    "thrift/parquet.thrift",
+)
 PACKAGES = ("sbbf_tool", "pyspark_sbbf")
 FAST = "not heavy and not engines and not slow and not environment"
-TEST_TOOLS = ("deltalake>=1.2", "duckdb>=1.2", "fastparquet>=2024.11", "mypy>=1.15", "ruff>=0.9")  # beside the extras unit and docs
+TEST_TOOLS = (
+    "deltalake>=1.2",
+    "duckdb>=1.2",
+    "fastparquet>=2024.11",
+    "mypy>=1.15",
+    "ruff>=0.9",
+)  # beside the extras unit and docs
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
     """Run a command and return its output. Raises SystemExit with its output if it fails."""
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
     return done.stdout
@@ -48,8 +68,22 @@ def build(folder: Path, source: bytes, epoch: int) -> list[Path]:
     with tarfile.open(fileobj=io.BytesIO(source)) as archive:
         archive.extractall(tree, filter="data")
     # No debugging information: it names the folder in which it was built.
-    environment = {"SOURCE_DATE_EPOCH": str(epoch), "CFLAGS": "-g0", "LDFLAGS": "-Wl,--build-id=none" if sys.platform == "linux" else ""}
-    run(sys.executable, "-m", "build", "--sdist", "--outdir", str(output), str(tree), cwd=folder, **environment)
+    environment = {
+        "SOURCE_DATE_EPOCH": str(epoch),
+        "CFLAGS": "-g0",
+        "LDFLAGS": "-Wl,--build-id=none" if sys.platform == "linux" else "",
+    }
+    run(
+        sys.executable,
+        "-m",
+        "build",
+        "--sdist",
+        "--outdir",
+        str(output),
+        str(tree),
+        cwd=folder,
+        **environment,
+    )
     (sdist,) = output.glob("*.tar.gz")
     pack_again(sdist, epoch)
     command = [sys.executable, "-m", "build", "--wheel", str(unpack(sdist, folder / "source"))]
@@ -60,7 +94,17 @@ def build(folder: Path, source: bytes, epoch: int) -> list[Path]:
     (raw,) = (folder / "raw").glob("*.whl")
     if sys.platform == "linux" and platform.machine() == "x86_64":
         drop_search_paths(raw, folder)
-        repair = ["auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--strip", "--wheel-dir", str(output), str(raw)]
+        repair = [
+            "auditwheel",
+            "repair",
+            "--plat",
+            PLATFORM,
+            "--only-plat",
+            "--strip",
+            "--wheel-dir",
+            str(output),
+            str(raw),
+        ]
         run(sys.executable, "-m", *repair, cwd=folder, PATH=with_scripts(), **environment)
     else:
         shutil.copy(raw, output)
@@ -88,7 +132,9 @@ def drop_search_paths(wheel: Path, folder: Path) -> None:
 def pack_again(sdist: Path, epoch: int) -> None:
     """Write a source distribution again, so that it depends on nothing but names and bytes."""
     with tarfile.open(sdist) as archive:
-        files = {member.name: (member, archive.extractfile(member)) for member in archive.getmembers()}
+        files = {
+            member.name: (member, archive.extractfile(member)) for member in archive.getmembers()
+        }
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as output:
             for name in sorted(files):
@@ -111,7 +157,10 @@ def unpack(sdist: Path, folder: Path) -> Path:
 
 def check(files: list[Path], folder: Path) -> None:
     """Check the files of a release. Raises SystemExit with what is wrong."""
-    print(run(sys.executable, "-m", "twine", "check", "--strict", *map(str, files), cwd=folder), end="")
+    print(
+        run(sys.executable, "-m", "twine", "check", "--strict", *map(str, files), cwd=folder),
+        end="",
+    )
     for path in files:
         if path.suffix == ".whl":
             with zipfile.ZipFile(path) as archive:
@@ -120,13 +169,27 @@ def check(files: list[Path], folder: Path) -> None:
             found = {name for name in names if name.endswith((".so", ".pyd", ".dylib"))}
             if found != (set() if is_pure else EXTENSIONS):
                 raise SystemExit(f"{path.name}: the extensions are {sorted(found)}")
-            strange = {name.partition("/")[0] for name in names} - {*PACKAGES, f"{'-'.join(path.name.split('-')[:2])}.dist-info"}
+            strange = {name.partition("/")[0] for name in names} - {
+                *PACKAGES,
+                f"{'-'.join(path.name.split('-')[:2])}.dist-info",
+            }
             if strange:
                 raise SystemExit(f"{path.name}: holds {sorted(strange)}")
             if not is_pure:
                 if sys.platform == "linux":
                     check_extensions(path)
-                print(run(sys.executable, "-m", "abi3audit", "--strict", "--summary", str(path), cwd=folder), end="")
+                print(
+                    run(
+                        sys.executable,
+                        "-m",
+                        "abi3audit",
+                        "--strict",
+                        "--summary",
+                        str(path),
+                        cwd=folder,
+                    ),
+                    end="",
+                )
         else:
             with tarfile.open(path) as archive:
                 names = {name.partition("/")[2] for name in archive.getnames()}
@@ -142,11 +205,19 @@ def check_extensions(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for name in EXTENSIONS:
             elf = ELFFile(io.BytesIO(archive.read(name)))
-            sections = [section.name for section in elf.iter_sections() if section.name.startswith((".symtab", ".debug"))]
+            sections = [
+                section.name
+                for section in elf.iter_sections()
+                if section.name.startswith((".symtab", ".debug"))
+            ]
             if sections:
-                raise SystemExit(f"{wheel.name}: {name} is not stripped: it has {', '.join(sections)}")
+                raise SystemExit(
+                    f"{wheel.name}: {name} is not stripped: it has {', '.join(sections)}"
+                )
             paths = [
-                tag.entry.d_tag for tag in elf.get_section_by_name(".dynamic").iter_tags() if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH")
+                tag.entry.d_tag
+                for tag in elf.get_section_by_name(".dynamic").iter_tags()
+                if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH")
             ]
             if paths:
                 raise SystemExit(f"{wheel.name}: {name} has {', '.join(paths)}")
@@ -170,11 +241,17 @@ def digest(path: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="where the files of the release are written")
-    parser.add_argument("--test", action="store_true", help="run the fast tests on the installed wheels")
+    parser.add_argument(
+        "--test", action="store_true", help="run the fast tests on the installed wheels"
+    )
     arguments = parser.parse_args()
-    source = subprocess.run(["git", "archive", "--format=tar", "HEAD"], cwd=ROOT, check=True, capture_output=True).stdout
+    source = subprocess.run(
+        ["git", "archive", "--format=tar", "HEAD"], cwd=ROOT, check=True, capture_output=True
+    ).stdout
     epoch = int(run("git", "log", "-1", "--format=%ct", cwd=ROOT))
     with tempfile.TemporaryDirectory() as work:
         first, second = (build(Path(work) / name, source, epoch) for name in ("first", "second"))

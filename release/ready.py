@@ -28,7 +28,9 @@ def find_obstacles(root: Path, tag: str) -> Iterator[str]:
     if tag != f"v{version}":
         yield f"the tag is {tag}, but the version in pyproject.toml is {version}"
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)$", changelog, re.MULTILINE):
+    if not re.search(
+        rf"^## {re.escape(version)} \(\d{{4}}-\d{{2}}-\d{{2}}\)$", changelog, re.MULTILINE
+    ):
         yield f"CHANGELOG.md: there is no title `## {version} (YEAR-MONTH-DAY)`"
 
 

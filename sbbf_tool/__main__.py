@@ -56,7 +56,9 @@ def _open_missing_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, mode), True)  # it gets the lowest free number, which is this one
+            os.set_inheritable(
+                os.open(os.devnull, mode), True
+            )  # it gets the lowest free number, which is this one
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", closefd=False)
 

@@ -21,7 +21,9 @@ def as_iterable(values: Any) -> Iterable[Any]:
 
     An open file, which iterates over its lines, is a single value too.
     """
-    if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike) or hasattr(values, "seek"):
+    if isinstance(values, str | bytes | bytearray | memoryview | os.PathLike) or hasattr(
+        values, "seek"
+    ):
         return (values,)
     try:
         iter(values)
@@ -51,10 +53,18 @@ def as_values(values: Any) -> list[Any]:
         return [value for chunk in values.chunks for value in _from_arrow(chunk)]
     if package == "pyarrow" and hasattr(values, "buffers"):
         return _from_arrow(values)
-    is_column = package == "pandas" and hasattr(values, "isna") and getattr(values, "ndim", 1) == 1 and getattr(values, "nlevels", 1) == 1
+    is_column = (
+        package == "pandas"
+        and hasattr(values, "isna")
+        and getattr(values, "ndim", 1) == 1
+        and getattr(values, "nlevels", 1) == 1
+    )
     if is_column and values.dtype.kind != "f":
         # Text that is missing is a NaN there.
-        return [None if is_null else as_value(value) for value, is_null in zip(values, values.isna(), strict=True)]
+        return [
+            None if is_null else as_value(value)
+            for value, is_null in zip(values, values.isna(), strict=True)
+        ]
     return [value if type(value) in _BUILT_IN else as_value(value) for value in as_iterable(values)]
 
 
@@ -86,7 +96,10 @@ def _from_arrow(array: pa.Array) -> list[Any]:
     if pa.types.is_duration(kind):
         import numpy as np
 
-        return [None if number is None else np.timedelta64(number, kind.unit) for number in array.cast(pa.int64()).to_pylist()]
+        return [
+            None if number is None else np.timedelta64(number, kind.unit)
+            for number in array.cast(pa.int64()).to_pylist()
+        ]
     if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return list(array)
     # Python's own times have no nanoseconds, and stop at the year 9999.

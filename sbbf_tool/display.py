@@ -27,7 +27,24 @@ _PASSWORD_WORD = r"(?i)(\b(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)"
 _LAST_TABLE = r"""(?s)(.*)(#(?:"[^"]*"|[^".#@/=])+(?:\.(?:"[^"]*"|[^".#@/=])+)?)"""
 """The name of a DuckLake catalog and of a table in it, which is not the end of a password with a `#`."""
 
-_KEYS_ARE_LITERAL = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "az", "azure", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs"))
+_KEYS_ARE_LITERAL = frozenset(
+    (
+        "s3",
+        "s3a",
+        "s3n",
+        "gs",
+        "gcs",
+        "az",
+        "azure",
+        "abfs",
+        "abfss",
+        "wasb",
+        "wasbs",
+        "adl",
+        "hdfs",
+        "viewfs",
+    )
+)
 """Schemes of stores whose keys and globs treat `?` as an ordinary character."""
 _CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which the text before the `@` is the name of a container and no user."""
@@ -52,7 +69,11 @@ def redact(name: str | os.PathLike[str]) -> str:
     if scheme == "file":
         # Paths may have any character; only the part between two and three slashes is no path.
         user, at, _ = rest.partition("/")[0].rpartition("@")
-        return f"{start}{HIDDEN}@{rest[len(user) + 1 :]}" if at and start.endswith("://") and not start.endswith(":///") else text
+        return (
+            f"{start}{HIDDEN}@{rest[len(user) + 1 :]}"
+            if at and start.endswith("://") and not start.endswith(":///")
+            else text
+        )
     is_store = scheme in _KEYS_ARE_LITERAL
     if re.match(_PASSWORD, rest):
         rest = f"{HIDDEN}@{rest.rpartition('@')[2]}" if "@" in rest else HIDDEN
@@ -107,7 +128,9 @@ def escape(text: str) -> str:
 
 def has_command(text: str) -> bool:
     """Return whether a CI runner would take a line of the text for a command."""
-    return any(re.search(_COMMAND, line) or re.match(_COMMAND_AT_START, line) for line in text.splitlines())
+    return any(
+        re.search(_COMMAND, line) or re.match(_COMMAND_AT_START, line) for line in text.splitlines()
+    )
 
 
 def quote_word(text: str) -> str:
@@ -117,12 +140,22 @@ def quote_word(text: str) -> str:
     if escape(text) == text:
         return shlex.quote(text)
     codes = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "#": "\\043"}
-    return "$'" + "".join(codes.get(character) or (character if character.isprintable() else _octal(character)) for character in text) + "'"
+    return (
+        "$'"
+        + "".join(
+            codes.get(character) or (character if character.isprintable() else _octal(character))
+            for character in text
+        )
+        + "'"
+    )
 
 
 def _octal(character: str) -> str:
     is_byte = "\udc80" <= character <= "\udcff"
-    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass"))
+    return "".join(
+        f"\\{byte:03o}"
+        for byte in character.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
+    )
 
 
 def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = False) -> str:
@@ -131,7 +164,9 @@ def to_json(document: Any, *, indent: int | None = None, ascii_only: bool = Fals
 
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
     if not text.isprintable():
-        text = _replace_unprintable(text, lambda character: character if character == "\n" else json.dumps(character)[1:-1])
+        text = _replace_unprintable(
+            text, lambda character: character if character == "\n" else json.dumps(character)[1:-1]
+        )
     return re.sub(_COMMAND, r"\\u0023", text) if "#" in text else text
 
 

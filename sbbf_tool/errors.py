@@ -40,7 +40,14 @@ class SbbfError(Exception):
 
     exit_code = 3
 
-    def __init__(self, message: str, *, file: str | None = None, place: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        place: str | None = None,
+        hint: str | None = None,
+    ) -> None:
         self.message = redact_text(message)
         self.file = None if file is None else redact(file)
         self.place = place
@@ -120,7 +127,9 @@ class ChangedError(RefusedError):
     @classmethod
     def after_open(cls, file: str) -> ChangedError:
         """Make the error of a file that changed after it was opened."""
-        return cls("the file changed while it was worked on", file=file, hint="run the command again")
+        return cls(
+            "the file changed while it was worked on", file=file, hint="run the command again"
+        )
 
 
 class NothingToDoError(RefusedError):
@@ -172,7 +181,11 @@ def describe_unexpected(error: BaseException) -> str:
         return f"the extension {extension} of sbbf-tool is needed for this, and not installed; install sbbf-tool again"
     if isinstance(error, ImportError) and error.name and not error.name.startswith("sbbf_tool"):
         package = error.name.partition(".")[0]
-        problem = "is not installed" if error.name == package and isinstance(error, ModuleNotFoundError) else "cannot be imported"
+        problem = (
+            "is not installed"
+            if error.name == package and isinstance(error, ModuleNotFoundError)
+            else "cannot be imported"
+        )
         return f"the Python package {package} {problem} ({_one_line(error)}); install sbbf-tool and its dependencies again"
     return f"internal error: {type(error).__name__}: {_one_line(error)}; please report it"
 

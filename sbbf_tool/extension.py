@@ -78,7 +78,10 @@ def _has_entry_points(folder: str) -> bool:
     with suppress(OSError):
         for name in os.listdir(folder or "."):
             if name.endswith((".dist-info", ".egg-info")):
-                with suppress(OSError), open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                with (
+                    suppress(OSError),
+                    open(os.path.join(folder, name, "entry_points.txt"), "rb") as file,
+                ):
                     if GROUP.encode() in file.read():
                         return True
     return False
@@ -90,7 +93,11 @@ def _folders() -> list[str]:
 
 def named(kind: str) -> dict[str, Any]:
     """Return what all extensions bring of this kind, by name: `commands`, `documents`, `rules` and so on."""
-    return {name: value for extension in extensions() for name, value in getattr(extension, kind).items()}
+    return {
+        name: value
+        for extension in extensions()
+        for name, value in getattr(extension, kind).items()
+    }
 
 
 def load(name: str) -> Any:
@@ -101,12 +108,20 @@ def load(name: str) -> Any:
 
 def load_each(kind: str, name: str) -> Iterator[Any]:
     """Yield what the extensions bring of this kind under a name."""
-    return (load(getattr(extension, kind)[name]) for extension in extensions() if name in getattr(extension, kind))
+    return (
+        load(getattr(extension, kind)[name])
+        for extension in extensions()
+        if name in getattr(extension, kind)
+    )
 
 
 def table_kinds() -> list[Any]:
     """Return the modules of the kinds of tables."""
-    return [import_module(extension.tables) for extension in extensions() if extension.tables is not None]
+    return [
+        import_module(extension.tables)
+        for extension in extensions()
+        if extension.tables is not None
+    ]
 
 
 def is_index(name: str) -> bool:
@@ -118,7 +133,11 @@ def is_index(name: str) -> bool:
 def ensure_no_index(name: str) -> None:
     """Raise UsageError if the form of a name is that of an index, where files are needed."""
     if is_index(name):
-        raise UsageError("it is an index", file=name, hint="query it by run(Probe(...), path), or list files by prune_index(path, ...)")
+        raise UsageError(
+            "it is an index",
+            file=name,
+            hint="query it by run(Probe(...), path), or list files by prune_index(path, ...)",
+        )
 
 
 def is_table_name(name: str) -> bool:

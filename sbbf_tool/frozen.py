@@ -84,11 +84,18 @@ def _make_dataclass(kind: type[Frozen]) -> Any:
         options: dict[str, Any] = {} if each.default is ... else {"default": each.default}
         if each.factory is not None:
             options = {"default_factory": each.factory}
-        options |= {"compare": each.compare, "repr": each.repr, "kw_only": each.kw_only, "metadata": {"local": each.local}}
+        options |= {
+            "compare": each.compare,
+            "repr": each.repr,
+            "kw_only": each.kw_only,
+            "metadata": {"local": each.local},
+        }
         fields.append((name, kind._hints()[name], dataclasses.field(**options)))
     checks = kind._converts or kind.ensure_valid is not Frozen.ensure_valid
     namespace = {"__post_init__": Frozen.__post_init__} if checks else {}
-    return dataclasses.make_dataclass(kind.__name__, fields, namespace=namespace, frozen=True, eq=False, repr=False)
+    return dataclasses.make_dataclass(
+        kind.__name__, fields, namespace=namespace, frozen=True, eq=False, repr=False
+    )
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, opt))
@@ -126,8 +133,12 @@ class Frozen:
             if value.default is not ...:
                 setattr(cls, name, value.default)
         cls._fields = fields
-        cls._defaults = {name: field.default for name, field in fields.items() if field.default is not ...}
-        cls._converts = tuple((name, field.convert) for name, field in fields.items() if field.convert)
+        cls._defaults = {
+            name: field.default for name, field in fields.items() if field.default is not ...
+        }
+        cls._converts = tuple(
+            (name, field.convert) for name, field in fields.items() if field.convert
+        )
         cls.__match_args__ = tuple(name for name, field in fields.items() if not field.kw_only)  # type: ignore[misc]
         cls._num_positional = len(fields) if len(cls.__match_args__) == len(fields) else -1
         if compared := [name for name, field in fields.items() if field.compare]:
@@ -155,7 +166,11 @@ class Frozen:
         names = self.__match_args__
         positional = dict(zip(names, values, strict=False))
         given = {**self._defaults, **positional, **named}
-        if given.keys() == self._fields.keys() and len(values) <= len(names) and positional.keys().isdisjoint(named):
+        if (
+            given.keys() == self._fields.keys()
+            and len(values) <= len(names)
+            and positional.keys().isdisjoint(named)
+        ):
             return tuple(map(given.__getitem__, self._fields))
         kind = type(self).__name__
         if len(values) > len(names):
@@ -165,7 +180,10 @@ class Frozen:
         for name, field in self._fields.items():
             if name not in given and field.factory is None:
                 raise TypeError(f"{kind} needs {name}")
-        return tuple(given[name] if name in given else cast(Any, field.factory)() for name, field in self._fields.items())
+        return tuple(
+            given[name] if name in given else cast(Any, field.factory)()
+            for name, field in self._fields.items()
+        )
 
     def ensure_valid(self) -> None:
         """Raise UsageError if the fields contradict each other."""
@@ -182,12 +200,18 @@ class Frozen:
         return hash(self._key(self))
 
     def __repr__(self) -> str:
-        fields = (f"{name}={getattr(self, name)!r}" for name, field in self._fields.items() if field.repr)
+        fields = (
+            f"{name}={getattr(self, name)!r}" for name, field in self._fields.items() if field.repr
+        )
         return f"{type(self).__name__}({', '.join(fields)})"
 
     @classmethod
     def _hints(cls) -> dict[str, Any]:
-        return {name: hint for kind in reversed(cls.__mro__) for name, hint in vars(kind).get("__annotations__", {}).items()}
+        return {
+            name: hint
+            for kind in reversed(cls.__mro__)
+            for name, hint in vars(kind).get("__annotations__", {}).items()
+        }
 
 
 def replace(value: F, /, **changes: Any) -> F:

@@ -38,27 +38,41 @@ class Fix(Frozen):
     def parameters(self) -> dict[str, Parameter]:
         """Return the parameters of the function except the files, by name, in the order in which they are written."""
         names = ("columns", "rebuild", "compact", "fpp", "ndv", "max_bytes", "num_bytes")
-        values = {name: value for name in names if (value := getattr(self, name)) not in (None, False, ())}
+        values = {
+            name: value for name in names if (value := getattr(self, name)) not in (None, False, ())
+        }
         if not self.verb.endswith("_index"):  # those of a table have no other place
             values["in_place"] = True
         return {**values, **({} if self.keys is None else {"keys": self.keys})}
 
     def __str__(self) -> str:
         """Write the call in Python: of the function for a file, or of `run` for folders, tables and several files."""
-        values = {name: repr(list(value) if isinstance(value, tuple) else value) for name, value in self.parameters().items()}
+        values = {
+            name: repr(list(value) if isinstance(value, tuple) else value)
+            for name, value in self.parameters().items()
+        }
         if self.keys is not None:
-            values["keys"] = "..."  # the function takes the keys themselves, which must not appear in text
+            values["keys"] = (
+                "..."  # the function takes the keys themselves, which must not appear in text
+            )
         files = repr(self.files[0]) if len(self.files) == 1 else repr(list(self.files))
         if self.verb not in _VERBS or (len(self.files) == 1 and os.path.isfile(self.files[0])):
             return _call(self.verb, files, **values)
-        edit = _call("Edit", **{name: values.pop(name) for name in ("in_place", "keys") if name in values})
+        edit = _call(
+            "Edit", **{name: values.pop(name) for name in ("in_place", "keys") if name in values}
+        )
         if self.verb == "add_filters":
             rebuild = {name: values.pop(name) for name in ("rebuild",) if name in values}
             values = {"spec": _call("FilterSpec", **values), **rebuild}
         return _call("run", _call(_VERBS[self.verb], **values), files, edit=edit)
 
 
-_VERBS = {"add_filters": "AddFilter", "remove_filters": "RemoveFilter", "repair": "Repair", "resize_filters": "Resize"}
+_VERBS = {
+    "add_filters": "AddFilter",
+    "remove_filters": "RemoveFilter",
+    "repair": "Repair",
+    "resize_filters": "Resize",
+}
 """The class of the verb of a function."""
 
 
@@ -75,8 +89,14 @@ def suggest(name: str, names: Iterable[str], otherwise: str | None = None) -> st
     from difflib import get_close_matches
 
     names = list(dict.fromkeys(names))
-    near = [each for each in names if name and each.casefold().startswith(name.casefold())] or get_close_matches(name, names)
-    return f"did you mean {', '.join(near[:3])}?" if near else otherwise or f"choose from {', '.join(names)}"
+    near = [
+        each for each in names if name and each.casefold().startswith(name.casefold())
+    ] or get_close_matches(name, names)
+    return (
+        f"did you mean {', '.join(near[:3])}?"
+        if near
+        else otherwise or f"choose from {', '.join(names)}"
+    )
 
 
 ELSEWHERE = "write the result to another file"

@@ -7,7 +7,16 @@ from collections.abc import Sequence
 
 _SMALLEST = 0.0001
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
-_BYTES_PER_UNIT = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_BYTES_PER_UNIT = {
+    "": 1,
+    "B": 1,
+    "KB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+    "K": 1 << 10,
+    "M": 1 << 20,
+    "G": 1 << 30,
+}
 _BYTES_PER_UNIT |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 

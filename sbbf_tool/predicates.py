@@ -138,7 +138,9 @@ class Parser:
     def _parse_operand(self) -> Expression:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise UsageError(f"{self.name} {self.text[:60]!r}... has more than {_MAX_DEPTH} nested brackets")
+            raise UsageError(
+                f"{self.name} {self.text[:60]!r}... has more than {_MAX_DEPTH} nested brackets"
+            )
         try:
             if self._take("NOT"):
                 return Not(self._parse_operand())
@@ -174,7 +176,12 @@ class Parser:
         if not self.only_and and self._take("BETWEEN"):
             low = self._parse_literal()
             self._expect("AND")
-            return AllOf((Comparison(column, ">=", (low,)), Comparison(column, "<=", (self._parse_literal(),))))
+            return AllOf(
+                (
+                    Comparison(column, ">=", (low,)),
+                    Comparison(column, "<=", (self._parse_literal(),)),
+                )
+            )
         sign = self._next()
         if is_negated or sign.text not in self.comparisons:
             self.fail(sign)

@@ -20,22 +20,41 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("support.bytecode", "support.newer_pyarrow", "support.stages", "support.workers")
 pytest.register_assert_rewrite(
-    "support", "browser", "cookbook", "extensions", "faults", "interop", "objects", "parquet", "running", "spark", "storage", "verbs"
+    "support",
+    "browser",
+    "cookbook",
+    "extensions",
+    "faults",
+    "interop",
+    "objects",
+    "parquet",
+    "running",
+    "spark",
+    "storage",
+    "verbs",
 )
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CONFORMANCE = "SBBF_CONFORMANCE"
 
 # How long one example takes says more about the machine, and about what was imported before, than about the code.
-settings.register_profile("any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--kernel", choices=("spec", "numpy", "compiled"), help="Run everything on this kernel rather than on the fastest that is built."
+        "--kernel",
+        choices=("spec", "numpy", "compiled"),
+        help="Run everything on this kernel rather than on the fastest that is built.",
     )
-    parser.addoption("--bless", action="store_true", help="Write golden outputs, those of README and docs among them, as they are now.")
+    parser.addoption(
+        "--bless",
+        action="store_true",
+        help="Write golden outputs, those of README and docs among them, as they are now.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -34,14 +34,30 @@ def just() -> Path:
 @pytest.fixture(scope="module")
 def recipes(just: Path) -> dict[str, dict[str, Any]]:
     """The public recipes of the justfile."""
-    done = subprocess.run([just, "--dump", "--dump-format", "json"], cwd=REPOSITORY, check=True, capture_output=True, text=True)
-    return {name: recipe for name, recipe in json.loads(done.stdout)["recipes"].items() if not recipe["private"]}
+    done = subprocess.run(
+        [just, "--dump", "--dump-format", "json"],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return {
+        name: recipe
+        for name, recipe in json.loads(done.stdout)["recipes"].items()
+        if not recipe["private"]
+    }
 
 
 def commands_of(just: Path, recipe: dict[str, Any]) -> Iterator[list[str]]:
     """Yield the words of each command that a recipe runs, for an existing file as its argument."""
     arguments = ["tests/test_contributing.py"] if recipe["parameters"] else []
-    done = subprocess.run([just, "--dry-run", recipe["name"], *arguments], cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [just, "--dry-run", recipe["name"], *arguments],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     yield from map(shlex.split, done.stderr.splitlines())
 
 
@@ -50,11 +66,19 @@ def find_mistakes(words: list[str], pytest_help: str) -> list[str]:
     program, *rest = words
     folder, _, name = program.rpartition("/")
     # An environment that uv made has no pip; `just setup` makes one that has.
-    exists = (Path(sys.executable).parent / name).exists() or name == "pip" if folder == ".venv/bin" else bool(_which(program))
+    exists = (
+        (Path(sys.executable).parent / name).exists() or name == "pip"
+        if folder == ".venv/bin"
+        else bool(_which(program))
+    )
     mistakes = [] if exists else [program]
     mistakes += [word for word in rest if "/" in word and not (REPOSITORY / word).exists()]
     if rest[:2] == ["-m", "pytest"]:
-        mistakes += [word for word in rest if word.startswith("--") and word.partition("=")[0] not in pytest_help]
+        mistakes += [
+            word
+            for word in rest
+            if word.startswith("--") and word.partition("=")[0] not in pytest_help
+        ]
     return mistakes
 
 
@@ -63,15 +87,27 @@ def _which(program: str) -> str | None:
 
 
 def test_the_commands_of_the_justfile_exist(just: Path, recipes: dict[str, dict[str, Any]]) -> None:
-    done = subprocess.run([sys.executable, "-m", "pytest", "--help"], cwd=REPOSITORY, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--help"],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     lines = [words for recipe in recipes.values() for words in commands_of(just, recipe)]
     assert len(recipes) == 10
     assert len(lines) >= len(recipes)
     assert [mistake for words in lines for mistake in find_mistakes(words, done.stdout)] == []
 
 
-def test_contributing_lists_the_commands_of_the_justfile(recipes: dict[str, dict[str, Any]]) -> None:
-    rows = re.findall(r"^\| `just (\w+)[^`]*` \| (.*) \|$", (REPOSITORY / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+def test_contributing_lists_the_commands_of_the_justfile(
+    recipes: dict[str, dict[str, Any]],
+) -> None:
+    rows = re.findall(
+        r"^\| `just (\w+)[^`]*` \| (.*) \|$",
+        (REPOSITORY / "CONTRIBUTING.md").read_text(),
+        re.MULTILINE,
+    )
     assert dict(rows) == {name: recipe["doc"] for name, recipe in recipes.items()}
 
 
@@ -79,14 +115,20 @@ def test_all_hooks_are_local() -> None:
     hooks = [hook for repository in HOOKS["repos"] for hook in repository["hooks"]]
     assert {repository["repo"] for repository in HOOKS["repos"]} == {"local"}
     assert {hook["language"] for hook in hooks} == {"system"}
-    assert [mistake for hook in hooks for mistake in find_mistakes(shlex.split(hook["entry"]), "")] == []
+    assert [
+        mistake for hook in hooks for mistake in find_mistakes(shlex.split(hook["entry"]), "")
+    ] == []
 
 
 @each("path", sorted(FORMS.iterdir()))
 def test_github_accepts_the_forms(path: Path) -> None:
     program = require_program("check-jsonschema", "0.39.0")
-    schema = "vendor.github-issue-config" if path.name == "config.yml" else "vendor.github-issue-forms"
-    done = subprocess.run([program, "--builtin-schema", schema, path], capture_output=True, text=True)
+    schema = (
+        "vendor.github-issue-config" if path.name == "config.yml" else "vendor.github-issue-forms"
+    )
+    done = subprocess.run(
+        [program, "--builtin-schema", schema, path], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout
 
 

@@ -87,22 +87,37 @@ def test_every_example_is_run_or_says_why_not(page):
     """But for CONTRIBUTING.md: its commands start the tests themselves."""
     blocks = blocks_of(page)
     assert page.read_text().count("\n```") == 2 * len(blocks)
-    assert [block.line for block in blocks if block.kind not in (*RUN, *NO_EXAMPLES) and block.reason is None] == []
     assert [
-        block.line for block in blocks if block.kind in NO_EXAMPLES and (block.reason or re.search(r"^(\$ )?sbbf ", block.body, re.M))
+        block.line
+        for block in blocks
+        if block.kind not in (*RUN, *NO_EXAMPLES) and block.reason is None
     ] == []
-    assert page.read_text().count("<!-- not run") == sum(block.reason is not None for block in blocks)
+    assert [
+        block.line
+        for block in blocks
+        if block.kind in NO_EXAMPLES
+        and (block.reason or re.search(r"^(\$ )?sbbf ", block.body, re.M))
+    ] == []
+    assert page.read_text().count("<!-- not run") == sum(
+        block.reason is not None for block in blocks
+    )
 
 
 @each("page", {name_of(page): page for page in (*PAGES, REPOSITORY / "fixtures" / "README.md")})
 def test_named_files_exist(page):
-    names = re.findall(r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text())
+    names = re.findall(
+        r"`((?:docs|fixtures|pyspark_sbbf|sbbf_tool|tests|thrift)/[\w./-]+)`", page.read_text()
+    )
     assert [path for path in names if not (REPOSITORY / path).exists()] == []
 
 
 def test_the_python_page_names_every_public_name():
     page = (REPOSITORY / "docs" / "reference" / "python.md").read_text()
-    assert [name for name in public_names() if f"`{name}`" not in page and f"sbbf_tool.{name}" not in page] == []
+    assert [
+        name
+        for name in public_names()
+        if f"`{name}`" not in page and f"sbbf_tool.{name}" not in page
+    ] == []
 
 
 def test_the_exit_codes_are_all_on_their_page():

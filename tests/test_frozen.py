@@ -44,21 +44,41 @@ class Theirs:
 def test_a_value_behaves_as_that_of_a_dataclass(values_before):
     for number in range(values_before):
         Ours(number)
-    for values, named in (((1,), {}), ((1, "y", 4, [2]), {"e": True}), ((), {"b": "z", "a": 7}), ((2, "y"), {"d": [1]})):
+    for values, named in (
+        ((1,), {}),
+        ((1, "y", 4, [2]), {"e": True}),
+        ((), {"b": "z", "a": 7}),
+        ((2, "y"), {"d": [1]}),
+    ):
         ours, theirs = Ours(*values, **named), Theirs(*values, **named)
         assert repr(ours) == repr(theirs).replace("Theirs", "Ours")
         assert dataclasses.asdict(ours) == dataclasses.asdict(theirs) == vars(ours)
-        assert pickle.loads(pickle.dumps(ours)) == ours == replace(ours, c=9) == dataclasses.replace(ours, c=8) != replace(ours, a=9)
+        assert (
+            pickle.loads(pickle.dumps(ours))
+            == ours
+            == replace(ours, c=9)
+            == dataclasses.replace(ours, c=8)
+            != replace(ours, a=9)
+        )
         assert Longer(*values, **named).f == 5
         assert Longer(*values, **named) != ours
-    for values, named in (((), {}), ((1,), {"a": 1}), ((1,), {"z": 1}), ((1, "y", 3, [], True), {}), ((), {"z": 1})):
+    for values, named in (
+        ((), {}),
+        ((1,), {"a": 1}),
+        ((1,), {"z": 1}),
+        ((1, "y", 3, [], True), {}),
+        ((), {"z": 1}),
+    ):
         with pytest.raises(TypeError):
             Ours(*values, **named)
     with pytest.raises(UsageError, match="negative"):
         Ours(-1)
     with pytest.raises(AttributeError, match="immutable"):
         Ours(1).a = 2
-    assert [(each.name, each.metadata["local"]) for each in dataclasses.fields(Longer)][2::3] == [("c", True), ("f", False)]
+    assert [(each.name, each.metadata["local"]) for each in dataclasses.fields(Longer)][2::3] == [
+        ("c", True),
+        ("f", False),
+    ]
     assert hash(Longer(1, d=(), f=2)) == hash(Longer(1, d=(), f=2, c=7))
     assert [*inspect.signature(Longer).parameters] == ["a", "b", "c", "d", "f", "e"]
 

@@ -16,11 +16,27 @@ def test_days_and_dates(days: int) -> None:
 
 
 def test_known_dates() -> None:
-    known = {Date(1970, 1, 1): 0, Date(1, 1, 1): -719162, Date(2024, 2, 29): 19782, Date(0, 2, 29): -719469, Date(10000, 1, 1): 2932897}
+    known = {
+        Date(1970, 1, 1): 0,
+        Date(1, 1, 1): -719162,
+        Date(2024, 2, 29): 19782,
+        Date(0, 2, 29): -719469,
+        Date(10000, 1, 1): 2932897,
+    }
     assert {date: days_of(date) for date in known} == known
-    none = [Date(2023, 2, 29), Date(2024, 0, 1), Date(2024, 13, 1), Date(2024, 4, 31), Date(2024, 1, 0)]
+    none = [
+        Date(2023, 2, 29),
+        Date(2024, 0, 1),
+        Date(2024, 13, 1),
+        Date(2024, 4, 31),
+        Date(2024, 1, 0),
+    ]
     assert [days_of(date) for date in none] == [None] * 5
-    signed = {Date(10000, 1, 2): "+10000-01-02", Date(-1, 12, 31): "-0001-12-31", Date(0, 1, 1): "0000-01-01"}
+    signed = {
+        Date(10000, 1, 2): "+10000-01-02",
+        Date(-1, 12, 31): "-0001-12-31",
+        Date(0, 1, 1): "0000-01-01",
+    }
     assert {date: str(date) for date in signed} == signed
 
 

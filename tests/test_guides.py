@@ -24,7 +24,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 PROGRAM = Path(sys.executable).with_name("sbbf")
 # Up to what ends a command in a shell, but for quoted text.
-CALL = re.compile(r"""(?:^|[|;&(`] *|run: |- |lock |/bin/)sbbf (?P<words>[a-z](?:"[^"\n]*"|'[^'\n]*'|[^|;&>`\n)"'])*)""", re.MULTILINE)
+CALL = re.compile(
+    r"""(?:^|[|;&(`] *|run: |- |lock |/bin/)sbbf (?P<words>[a-z](?:"[^"\n]*"|'[^'\n]*'|[^|;&>`\n)"'])*)""",
+    re.MULTILINE,
+)
 
 
 def run(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -56,7 +59,11 @@ def unknown_options(call: str) -> set[str]:
     words = shlex.split(call, comments=True)
     names = read_commands()
     name = max((name for name in names if words[: len(name.split())] == name.split()), key=len)
-    options = {option for parameter in names[name].params for option in (*parameter.opts, *parameter.secondary_opts)}
+    options = {
+        option
+        for parameter in names[name].params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     return {word for word in words if re.match(r"--?[a-z]", word)} - options
 
 
@@ -68,17 +75,31 @@ def test_commands_and_options_exist(call: str) -> None:
 def test_the_line_of_a_crontab(tmp_path: Path) -> None:
     lake, state = Lake(tmp_path / "lake", days=()), tmp_path / "state"
     state.mkdir()
-    times, command = re.fullmatch(r"((?:\S+ +){5})(.*)\n", example("schedule.md", "flock").body).groups()  # type: ignore[union-attr]
+    times, command = re.fullmatch(
+        r"((?:\S+ +){5})(.*)\n", example("schedule.md", "flock").body
+    ).groups()  # type: ignore[union-attr]
     assert times.split() == ["*/10", "*", "*", "*", "*"]
-    assert re.search(r"(?<!\\)%", command) is None, "cron takes the rest of the line as standard input"
-    command = command.replace(r"\%", "%").replace("/var/lib/sbbf", str(state)).replace(" /lake ", f" {lake.folder} ")
+    assert re.search(r"(?<!\\)%", command) is None, (
+        "cron takes the rest of the line as standard input"
+    )
+    command = (
+        command.replace(r"\%", "%")
+        .replace("/var/lib/sbbf", str(state))
+        .replace(" /lake ", f" {lake.folder} ")
+    )
     program = ["/bin/sh", "-c", command.replace("/opt/sbbf/bin/sbbf", str(PROGRAM))]
     for day in ("yesterday", "today"):
-        done = subprocess.run(["date", "-d", day, "+%F"], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["date", "-d", day, "+%F"], capture_output=True, text=True, check=True
+        )
         (lake.folder / f"dt={done.stdout.strip()}").mkdir()
         shutil.copy(FIXTURES / "events.parquet", lake.folder / f"dt={done.stdout.strip()}")
     done = subprocess.run(
-        program, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        program,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     assert done.returncode == 0, done.stdout
     assert "2 files: 2 done" in done.stdout
@@ -89,11 +110,19 @@ def test_the_line_of_a_crontab(tmp_path: Path) -> None:
 def test_the_units_of_systemd(tmp_path: Path) -> None:
     lake, state = Lake(tmp_path / "lake", days=()), tmp_path / "state"
     state.mkdir()
-    parts = re.split(r"^# /etc/systemd/system/(.*)\n", example("schedule.md", "[Service]").body, flags=re.MULTILINE)[1:]
+    parts = re.split(
+        r"^# /etc/systemd/system/(.*)\n",
+        example("schedule.md", "[Service]").body,
+        flags=re.MULTILINE,
+    )[1:]
     units = dict(zip(parts[::2], parts[1::2], strict=True))
     assert set(units) == {"sbbf.service", "sbbf.timer"}
     for name, text in units.items():
-        text = text.replace("/opt/sbbf/bin/sbbf", str(PROGRAM)).replace("/var/lib/sbbf", str(state)).replace(" /lake ", f" {lake.folder} ")
+        text = (
+            text.replace("/opt/sbbf/bin/sbbf", str(PROGRAM))
+            .replace("/var/lib/sbbf", str(state))
+            .replace(" /lake ", f" {lake.folder} ")
+        )
         (tmp_path / name).write_text(text)
     command = re.search(r"^ExecStart=(.*)$", (tmp_path / "sbbf.service").read_text(), re.MULTILINE)
     assert command is not None
@@ -107,7 +136,10 @@ def test_the_units_of_systemd(tmp_path: Path) -> None:
     done = subprocess.run(verify, capture_output=True, text=True)
     assert (done.returncode, str(tmp_path) in done.stderr) == (0, False), done.stderr
     (tmp_path / "sbbf.timer").write_text(units["sbbf.timer"].replace("*:0/10", "every ten minutes"))
-    assert "Failed to parse calendar specification" in subprocess.run(verify, capture_output=True, text=True).stderr
+    assert (
+        "Failed to parse calendar specification"
+        in subprocess.run(verify, capture_output=True, text=True).stderr
+    )
 
 
 def checkout(folder: Path) -> Path:
@@ -125,12 +157,18 @@ def test_the_steps_for_github(tmp_path: Path) -> None:
     (job,) = yaml.safe_load(example("ci.md", "--format github").body)["jobs"].values()
     check, *reports = (step for step in job["steps"] if "sbbf check" in step.get("run", ""))
     done = run(check["run"], tmp_path, GITHUB_STEP_SUMMARY=str(summary))
-    assert (done.returncode, "::error file=data/broken.parquet,title=false-negatives::" in done.stdout) == (1, True), done.stdout
+    assert (
+        done.returncode,
+        "::error file=data/broken.parquet,title=false-negatives::" in done.stdout,
+    ) == (1, True), done.stdout
     for step in reports:
         assert step["if"] == "always()"
         assert run(step["run"], tmp_path, GITHUB_STEP_SUMMARY=str(summary)).returncode == 0
     assert "false-negatives" in summary.read_text()
-    assert '"ruleId": "false-negatives"' in (tmp_path / job["steps"][-1]["with"]["sarif_file"]).read_text()
+    assert (
+        '"ruleId": "false-negatives"'
+        in (tmp_path / job["steps"][-1]["with"]["sarif_file"]).read_text()
+    )
     broken.unlink()
     assert run(check["run"], tmp_path).returncode == 0
 
@@ -139,7 +177,12 @@ def test_a_report_of_a_lake(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake" / "events")
     for day in DAYS:
         lake.path(day).parent.rename(lake.folder / f"day={day}")
-    command = example("output.md", "lake.html").body.splitlines()[0].replace("/lake/events", str(lake.folder)).replace("01-01", "01-02")
+    command = (
+        example("output.md", "lake.html")
+        .body.splitlines()[0]
+        .replace("/lake/events", str(lake.folder))
+        .replace("01-01", "01-02")
+    )
     done = run(command, tmp_path)
     assert done.returncode == 0, done.stdout
     assert f"day={DAYS[1]}" in (tmp_path / "lake.html").read_text()

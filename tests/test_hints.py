@@ -33,12 +33,18 @@ ODD = "a{b}%s%(c)d\\\\n{0}"
 
 
 def test_an_error_is_printed_as_it_is():
-    error = RefusedError(f"it is {ODD}", file=f"{ODD}.parquet", place=ODD, hint=f"see https://u:secret@h/{ODD}")
+    error = RefusedError(
+        f"it is {ODD}", file=f"{ODD}.parquet", place=ODD, hint=f"see https://u:secret@h/{ODD}"
+    )
     assert str(error) == f"{ODD}.parquet: {ODD}: it is {ODD}; see https://...@h/{ODD}"
 
 
 def test_errors_travel_between_processes():
-    errors = [OversizedPageError("m", hint=ODD, place="p").at(file=ODD), UsageError("m", hint="plain"), SbbfError("m")]
+    errors = [
+        OversizedPageError("m", hint=ODD, place="p").at(file=ODD),
+        UsageError("m", hint="plain"),
+        SbbfError("m"),
+    ]
     for error in (*errors, OutsideError("a", "b"), NotS3Error(), OtherVersionError()):
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
@@ -67,17 +73,26 @@ def test_fixes_are_commands_and_calls_that_exist(fix):
     command = read_commands()[verb]
     parameters = {parameter.name: parameter.type for parameter in command.params}
     assert parameters
-    values = command.make_parser(click.Context(command, **cli.context_settings)).parse_args(list(words))[0]
-    paths = next(parameter.name for parameter in command.params if isinstance(parameter, click.Argument))
+    values = command.make_parser(click.Context(command, **cli.context_settings)).parse_args(
+        list(words)
+    )[0]
+    paths = next(
+        parameter.name for parameter in command.params if isinstance(parameter, click.Argument)
+    )
     assert tuple(values.pop(paths)) == fix.files
     assert set(values) == set(fix.parameters())
-    names = inspect.signature(getattr(import_module(public_names()[fix.verb]), fix.verb)).parameters.keys()
+    names = inspect.signature(
+        getattr(import_module(public_names()[fix.verb]), fix.verb)
+    ).parameters.keys()
     assert fix.parameters().keys() <= names | inspect.signature(sbbf_tool.Edit).parameters.keys()
     assert isinstance(ast.parse(str(fix), mode="eval").body, ast.Call)
 
 
 def test_calls_work(fixtures: Path, tmp_path: Path):
-    lake, namespace = tmp_path / "lake", {name: getattr(import_module(home), name) for name, home in public_names().items()}
+    lake, namespace = (
+        tmp_path / "lake",
+        {name: getattr(import_module(home), name) for name, home in public_names().items()},
+    )
     lake.mkdir()
     file = shutil.copy(fixtures / "events.parquet", lake / "a.parquet")
     for paths in (lake, file, lake / "*.parquet"):
@@ -85,15 +100,26 @@ def test_calls_work(fixtures: Path, tmp_path: Path):
         assert fix is not None
         eval(str(fix), namespace)
         assert sbbf_tool.advise([paths]).fix is None
-        for change in (Fix("resize_filters", fix.files, fpp=0.05), Fix("repair", fix.files), Fix("remove_filters", fix.files)):
+        for change in (
+            Fix("resize_filters", fix.files, fpp=0.05),
+            Fix("repair", fix.files),
+            Fix("remove_filters", fix.files),
+        ):
             eval(str(change), namespace)
 
 
-@each("name", ["ctl\x1b[31m\nx", "it's \x07", "##[debug]x", "a\\\x01", "ü \udcff", "\u202egnp", "a b"])
+@each(
+    "name", ["ctl\x1b[31m\nx", "it's \x07", "##[debug]x", "a\\\x01", "ü \udcff", "\u202egnp", "a b"]
+)
 def test_a_printed_command_can_be_copied(name):
     """Bash reads back the words of a command, whatever characters they have."""
     words = command_of(Fix("repair", (f"{name}.parquet",), columns=(name,)))
     text = quote_command(words)
     assert escape(text) == text
-    done = subprocess.run(["bash", "-c", f"printf '%s\\0' {text}"], capture_output=True, env={"LC_ALL": "C.UTF-8"}, check=True)
+    done = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {text}"],
+        capture_output=True,
+        env={"LC_ALL": "C.UTF-8"},
+        check=True,
+    )
     assert [os.fsdecode(word) for word in done.stdout.split(b"\0")[:-1]] == list(words)

@@ -46,7 +46,9 @@ def test_it_is_silent_by_default() -> None:
         "handlers = logging.getLogger('sbbf_tool').handlers\n"
         "assert [type(handler) for handler in handlers] == [logging.NullHandler], handlers\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert (done.stdout, done.stderr) == ("", "")
 
 
@@ -54,7 +56,11 @@ def test_callers_configure_it_as_any_logger(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level(logging.INFO, logger="sbbf_tool"):
         sbbf_tool.inspect(DATA)
     (record,) = caplog.records
-    assert (record.name, record.levelname, record.filename) == ("sbbf_tool", "INFO", "parquet_file.py")
+    assert (record.name, record.levelname, record.filename) == (
+        "sbbf_tool",
+        "INFO",
+        "parquet_file.py",
+    )
     assert record.getMessage() == f"opened {DATA}: {DATA.stat().st_size:,} bytes, 4 row groups"
 
 
@@ -87,6 +93,13 @@ def test_processes_of_a_run_log_too(tmp_path: Path, capfd: pytest.CaptureFixture
     for name in "abcd":
         shutil.copy(PLAIN, tmp_path / f"{name}.parquet")
     with log.show_log(lambda line: print(line, file=sys.stderr, flush=True)):
-        sbbf_tool.run(AddFilter(sbbf_tool.FilterSpec("id")), tmp_path, edit=sbbf_tool.Edit(in_place=True), jobs=2)
+        sbbf_tool.run(
+            AddFilter(sbbf_tool.FilterSpec("id")),
+            tmp_path,
+            edit=sbbf_tool.Edit(in_place=True),
+            jobs=2,
+        )
     messages = capfd.readouterr().err
-    assert {f"{tmp_path / name}.parquet" for name in "abcd"} <= {line.split(" ")[1].rstrip(":") for line in messages.splitlines()}
+    assert {f"{tmp_path / name}.parquet" for name in "abcd"} <= {
+        line.split(" ")[1].rstrip(":") for line in messages.splitlines()
+    }

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sbbf_tool.numbers import format_count, format_number, format_percent, format_row_groups, format_size
+from sbbf_tool.numbers import (
+    format_count,
+    format_number,
+    format_percent,
+    format_row_groups,
+    format_size,
+)
 from support.tables import each
 
 NUMBERS = {
@@ -30,7 +36,12 @@ def test_known_numbers():
     assert {number: format_number(number, exact=True) for number in EXACT} == EXACT
     assert {ratio: format_percent(ratio) for ratio in PERCENTAGES} == PERCENTAGES
     assert {size: format_size(size) for size in SIZES} == SIZES
-    assert [format_count(count, "file") for count in (0, 1, 2, 12345)] == ["0 files", "1 file", "2 files", "12,345 files"]
+    assert [format_count(count, "file") for count in (0, 1, 2, 12345)] == [
+        "0 files",
+        "1 file",
+        "2 files",
+        "12,345 files",
+    ]
 
 
 @given(st.floats(-1e18, 1e18) | st.floats(-1, 1))
@@ -55,7 +66,12 @@ def test_a_size_has_at_most_one_decimal(size):
 
 @each(
     "numbers, text",
-    [([3], "row group 3"), ([0, 1, 2, 5], "row groups 0-2, 5"), ([5, 0, 1], "row groups 0-1, 5"), ([1, 3, 5], "row groups 1, 3, 5")],
+    [
+        ([3], "row group 3"),
+        ([0, 1, 2, 5], "row groups 0-2, 5"),
+        ([5, 0, 1], "row groups 0-1, 5"),
+        ([1, 3, 5], "row groups 1, 3, 5"),
+    ],
 )
 def test_row_groups(numbers, text):
     assert format_row_groups(numbers) == text
@@ -64,4 +80,6 @@ def test_row_groups(numbers, text):
 @given(st.sets(st.integers(0, 60), min_size=1))
 def test_row_groups_come_back(numbers):
     spans = re.findall(r"(\d+)(?:-(\d+))?", format_row_groups(sorted(numbers)))
-    assert {number for first, last in spans for number in range(int(first), int(last or first) + 1)} == numbers
+    assert {
+        number for first, last in spans for number in range(int(first), int(last or first) + 1)
+    } == numbers

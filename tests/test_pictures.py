@@ -37,7 +37,16 @@ DRAWINGS = {"appending", "blocks", "rates", "skipping"}
 THEME = TerminalTheme(
     (250, 250, 250),
     (0, 0, 0),
-    [(36, 41, 47), (207, 34, 46), (17, 99, 41), (125, 78, 0), (9, 105, 218), (130, 80, 223), (27, 124, 131), (87, 96, 106)],
+    [
+        (36, 41, 47),
+        (207, 34, 46),
+        (17, 99, 41),
+        (125, 78, 0),
+        (9, 105, 218),
+        (130, 80, 223),
+        (27, 124, 131),
+        (87, 96, 106),
+    ],
 )
 """Dark colours on a light background, to which each has a contrast of at least 4.5."""
 # rich's own format loads a font from another server, and has no text for a screen reader.
@@ -65,9 +74,18 @@ FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="htt
 
 def draw(title: str, output: str, name: str) -> str:
     """Return the picture of an output as SVG."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False)
+    console = Console(
+        record=True,
+        width=COLUMNS,
+        file=io.StringIO(),
+        force_terminal=True,
+        color_system="truecolor",
+        legacy_windows=False,
+    )
     console.print(Text.from_ansi(output.rstrip()), soft_wrap=True)
-    svg = console.export_svg(title=title, theme=THEME, code_format=FORMAT.replace("TITLE", title), unique_id=name)
+    svg = console.export_svg(
+        title=title, theme=THEME, code_format=FORMAT.replace("TITLE", title), unique_id=name
+    )
     return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE)
 
 
@@ -78,7 +96,9 @@ def text_of(picture: str) -> list[str]:
         if "clip-path" in element.attrib:
             at = float(element.get("y", "0"))
             column = round(float(element.get("x", "0")) / CELL)
-            lines[at] = lines.get(at, "").ljust(column) + "".join(element.itertext()).replace("\xa0", " ")
+            lines[at] = lines.get(at, "").ljust(column) + "".join(element.itertext()).replace(
+                "\xa0", " "
+            )
     return [line.rstrip() for _, line in sorted(lines.items()) if line.strip()]
 
 
@@ -96,12 +116,16 @@ def test_a_picture_shows_what_the_command_prints(name, fixtures, tmp_path, monke
         path.write_text(picture)
     # Other versions of rich write the same picture in other words.
     same_rich = version("rich").split(".")[0] == RICH
-    is_current = path.read_text() == picture if same_rich else text_of(path.read_text()) == text_of(picture)
+    is_current = (
+        path.read_text() == picture if same_rich else text_of(path.read_text()) == text_of(picture)
+    )
     assert is_current, f"{path.name} is out of date; --bless draws it again"
 
 
 def test_no_picture_is_left_over():
-    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.svg" for name in (*PICTURES, *DRAWINGS)}
+    assert {path.name for path in FOLDER.iterdir()} == {
+        f"{name}.svg" for name in (*PICTURES, *DRAWINGS)
+    }
 
 
 def test_pictures_load_nothing():
@@ -113,7 +137,9 @@ def test_pictures_load_nothing():
 
 
 def test_each_picture_has_a_name_and_is_shown():
-    pages = "".join(path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")))
+    pages = "".join(
+        path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    )
     for path in FOLDER.iterdir():
         title = ElementTree.fromstring(path.read_text()).find("{http://www.w3.org/2000/svg}title")
         assert title is not None

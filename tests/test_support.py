@@ -21,7 +21,9 @@ TESTS = Path(__file__).parent
 def test_tests_that_an_old_pyarrow_fails_have_their_present_names(start) -> None:
     path, _, name = start.partition("::")
     name, _, page = name.partition("[")
-    assert not page or not path.endswith("test_docs.py") or (TESTS.parent / page.rstrip("]")).exists()
+    assert (
+        not page or not path.endswith("test_docs.py") or (TESTS.parent / page.rstrip("]")).exists()
+    )
     assert re.search(rf"(?:def|class) {name}\b", (TESTS.parent / path).read_text())
 
 
@@ -50,14 +52,21 @@ def test_a_stage_fails_for_a_skip_that_is_not_expected(pytester, monkeypatch, wo
     options = ["-p", "support.stages", "-n", workers]
     short = pytester.runpytest_inprocess(*options, "--stage", "other")
     assert short.ret == pytest.ExitCode.TESTS_FAILED
-    short.stdout.fnmatch_lines(["*skips that stage other does not expect*", "1 skipped: a whole module"])
+    short.stdout.fnmatch_lines(
+        ["*skips that stage other does not expect*", "1 skipped: a whole module"]
+    )
     assert pytester.runpytest_inprocess(*options, "--stage", "modules").ret == pytest.ExitCode.OK
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
     lines = [line.split() for line in (pytester.path / "stages").read_text().splitlines()]
-    assert [(line[0], line[1], line[3], line[5]) for line in lines] == [("other", "4", "s", "MB"), ("modules", "4", "s", "MB")]
+    assert [(line[0], line[1], line[3], line[5]) for line in lines] == [
+        ("other", "4", "s", "MB"),
+        ("modules", "4", "s", "MB"),
+    ]
 
 
-def test_a_table_names_each_row_that_fails_and_each_finds_the_files_of_the_fixtures(pytester) -> None:
+def test_a_table_names_each_row_that_fails_and_each_finds_the_files_of_the_fixtures(
+    pytester,
+) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -93,8 +102,12 @@ def test_rows_that_are_heavy_are_another_case(pytester) -> None:
             print("row", outer, number)
         """
     )
-    (pytester.path / "conftest.py").write_text("def pytest_configure(config):\n    config.addinivalue_line('markers', 'heavy: minutes')\n")
+    (pytester.path / "conftest.py").write_text(
+        "def pytest_configure(config):\n    config.addinivalue_line('markers', 'heavy: minutes')\n"
+    )
     for marker, rows in (("not heavy", "024"), ("heavy", "01234")):
         result = pytester.runpytest_inprocess("-n", "0", "-s", "-m", marker)
         result.assert_outcomes(passed=1, deselected=1)
-        assert re.findall(r"row (\w) (\d)", str(result.stdout)) == [(outer, number) for outer in "ab" for number in rows]
+        assert re.findall(r"row (\w) (\d)", str(result.stdout)) == [
+            (outer, number) for outer in "ab" for number in rows
+        ]

@@ -32,7 +32,17 @@ def python(wheel: Path) -> Path:
     folder = wheel.parent / "user"
     venv.create(folder, with_pip=True)
     interpreter = folder / "bin" / "python"
-    command = [str(interpreter), "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check", str(wheel)]
+    command = [
+        str(interpreter),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+        "--disable-pip-version-check",
+        str(wheel),
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return interpreter
 
@@ -40,8 +50,17 @@ def python(wheel: Path) -> Path:
 def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     folders = (REPOSITORY / "sbbf_tool", REPOSITORY / "pyspark_sbbf")
-    paths = (path for folder in folders for path in folder.rglob("*.*") if "__pycache__" not in path.parts)
-    expected = {path.relative_to(REPOSITORY).as_posix() for path in paths if path.suffix in (".py", ".pyi", ".typed", ".toml", ".json")}
+    paths = (
+        path
+        for folder in folders
+        for path in folder.rglob("*.*")
+        if "__pycache__" not in path.parts
+    )
+    expected = {
+        path.relative_to(REPOSITORY).as_posix()
+        for path in paths
+        if path.suffix in (".py", ".pyi", ".typed", ".toml", ".json")
+    }
     assert expected - names == set()
     assert {
         "sbbf_tool/py.typed",
@@ -55,7 +74,9 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
 
 def test_the_package_states_its_version(wheel: Path, python: Path) -> None:
     program = "import sbbf_tool; print(sbbf_tool.__version__, '__version__' in dir(sbbf_tool))"
-    done = subprocess.run([python, "-c", program], cwd=wheel.parent, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [python, "-c", program], cwd=wheel.parent, capture_output=True, text=True, check=True
+    )
     version = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
     assert done.stdout.split() == [version, "True"]
     assert wheel.name.startswith(f"sbbf_tool-{version}-")
@@ -69,8 +90,18 @@ def test_pyright_knows_the_types(python: Path, tmp_path: Path) -> None:
         pytest.skip(str(error))
     shutil.copy(USER / "script.py", tmp_path)
     (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
-    pyright = [str(folder / "node_modules" / ".bin" / "pyright"), "--project", str(tmp_path), "--pythonpath", str(python), "--outputjson"]
+    pyright = [
+        str(folder / "node_modules" / ".bin" / "pyright"),
+        "--project",
+        str(tmp_path),
+        "--pythonpath",
+        str(python),
+        "--outputjson",
+    ]
     done = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True)
     answer = json.loads(done.stdout)
-    assert [f"{each['range']['start']['line'] + 1}: {each['message']}" for each in answer["generalDiagnostics"]] == []
+    assert [
+        f"{each['range']['start']['line'] + 1}: {each['message']}"
+        for each in answer["generalDiagnostics"]
+    ] == []
     assert answer["summary"]["filesAnalyzed"] == 1

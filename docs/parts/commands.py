@@ -36,22 +36,42 @@ def describe_section(section: str) -> str:
     """Describe the commands of a section of `sbbf --help`, or below a group."""
     names = cli.sections.get(section, ())
     return paragraphs(
-        *(_describe(name, command) for name, command in read_commands().items() if name in names or name.startswith(f"{section} "))
+        *(
+            _describe(name, command)
+            for name, command in read_commands().items()
+            if name in names or name.startswith(f"{section} ")
+        )
     )
 
 
 def _describe(name: str, command: click.Command) -> str:
     """Describe a command: usage, explanation, examples, and the options of each section."""
     # The settings of the whole program, such as the names of --help, come from the context above.
-    root = click.Context(cli, info_name="sbbf", terminal_width=_WIDTH, color=False, **cli.context_settings)
+    root = click.Context(
+        cli, info_name="sbbf", terminal_width=_WIDTH, color=False, **cli.context_settings
+    )
     context = command.context_class(command, info_name=name, parent=root)
-    options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
+    options = [
+        parameter
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+    ]
     texts = cleandoc(command.help or "").split("\n\n")
     parts = [f"### sbbf {name}", block("text", command.get_usage(context))]
-    parts += [block("console", text[2:]) if text.startswith("\b\n") else plain(" ".join(text.split())) for text in texts]
+    parts += [
+        block("console", text[2:]) if text.startswith("\b\n") else plain(" ".join(text.split()))
+        for text in texts
+    ]
     for section in SECTIONS:
-        records = [option.get_help_record(context) for option in options if about(option).section == section]
-        rows = [[code(term), plain(" ".join(explanation.split()))] for term, explanation in filter(None, records)]
+        records = [
+            option.get_help_record(context)
+            for option in options
+            if about(option).section == section
+        ]
+        rows = [
+            [code(term), plain(" ".join(explanation.split()))]
+            for term, explanation in filter(None, records)
+        ]
         if rows:
             parts.append(table([section, "does"], rows))
     return paragraphs(*parts)

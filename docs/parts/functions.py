@@ -24,7 +24,10 @@ def describe(kind: str) -> str:
 def public_names() -> dict[str, str]:
     """Map each public name to the package that has it."""
     root = Path(sbbf_tool.__file__).parent
-    packages = (".".join(stub.parent.relative_to(root.parent).parts) for stub in sorted(root.rglob("__init__.pyi")))
+    packages = (
+        ".".join(stub.parent.relative_to(root.parent).parts)
+        for stub in sorted(root.rglob("__init__.pyi"))
+    )
     return {name: package for package in packages for name in import_module(package).__all__}
 
 
@@ -52,8 +55,14 @@ def _list_members(value: type) -> str:
         function = getattr(member, "fget", None) or getattr(member, "__func__", member)
         text = inspect.getdoc(function)
         if not name.startswith("_") and inspect.isfunction(function) and text:
-            call = name if isinstance(member, property) else _format_signature(name, getattr(value, name)).removeprefix("def ")
-            rows.append([code(" ".join(call.split())), plain(" ".join(text.split("\n\n")[0].split()))])
+            call = (
+                name
+                if isinstance(member, property)
+                else _format_signature(name, getattr(value, name)).removeprefix("def ")
+            )
+            rows.append(
+                [code(" ".join(call.split())), plain(" ".join(text.split("\n\n")[0].split()))]
+            )
     return table(["member", "does"], rows) if rows else ""
 
 
@@ -65,14 +74,26 @@ def _format_signature(name: str, value: Any) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not had_star:
             parameters.append("*")
         had_star = had_star or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-        annotation = f": {parameter.annotation}" if parameter.annotation is not parameter.empty else ""
-        prefix = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        annotation = (
+            f": {parameter.annotation}" if parameter.annotation is not parameter.empty else ""
+        )
+        prefix = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(
+            parameter.kind, ""
+        )
         parameters.append(f"{prefix}{parameter.name}{annotation}{_format_default(parameter)}")
     is_class = isinstance(value, type)
-    result = "" if is_class or signature.return_annotation is signature.empty else f" -> {signature.return_annotation}"
+    result = (
+        ""
+        if is_class or signature.return_annotation is signature.empty
+        else f" -> {signature.return_annotation}"
+    )
     start = f"{'class' if is_class else 'def'} {name}"
     line = f"{start}({', '.join(parameters)}){result}"
-    return line if len(line) <= _LONGEST else f"{start}(\n" + "".join(f"    {text},\n" for text in parameters) + f"){result}"
+    return (
+        line
+        if len(line) <= _LONGEST
+        else f"{start}(\n" + "".join(f"    {text},\n" for text in parameters) + f"){result}"
+    )
 
 
 def _format_default(parameter: inspect.Parameter) -> str:

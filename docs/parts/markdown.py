@@ -12,7 +12,11 @@ _SPECIAL = re.compile(r"([*<\[\]])")
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Build a table of cells that are Markdown already."""
-    lines = [" | ".join(header), "|".join("---" for _ in header), *(" | ".join(row) for row in rows)]
+    lines = [
+        " | ".join(header),
+        "|".join("---" for _ in header),
+        *(" | ".join(row) for row in rows),
+    ]
     return "".join(f"|{line}|\n" if line.startswith("---") else f"| {line} |\n" for line in lines)
 
 

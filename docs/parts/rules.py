@@ -22,13 +22,29 @@ def explain_index_rules() -> str:
 def _explain(rules: Iterable[RuleReport]) -> str:
     rows, parts = [], []
     for rule in rules:
-        rows.append([f"[{rule.name}](#{rule.name})", rule.group, rule.severity, rule.reads, plain(rule.message)])
+        rows.append(
+            [
+                f"[{rule.name}](#{rule.name})",
+                rule.group,
+                rule.severity,
+                rule.reads,
+                plain(rule.message),
+            ]
+        )
         parts += [f"### {rule.name}", plain(rule.message), plain(rule.why)]
         if rule.readers:
             parts.append(f"Readers that it harms: {', '.join(rule.readers)}.")
         if rule.example:
-            parts.append(f"Example: {code(rule.example) if '`' not in rule.example else plain(rule.example)}")
+            parts.append(
+                f"Example: {code(rule.example) if '`' not in rule.example else plain(rule.example)}"
+            )
         is_command = rule.fix is not None and rule.fix.startswith("sbbf ")
-        fix = "no command of `sbbf` fixes it." if rule.fix is None else code(rule.fix) if is_command else plain(rule.fix)
+        fix = (
+            "no command of `sbbf` fixes it."
+            if rule.fix is None
+            else code(rule.fix)
+            if is_command
+            else plain(rule.fix)
+        )
         parts.append(f"Fix: {fix}")
     return paragraphs(table(["rule", "group", "severity", "reads", "finds"], rows), *parts)

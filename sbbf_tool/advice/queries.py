@@ -72,7 +72,11 @@ def parse_query(text: str) -> Query:
     """Parse a query. Raises UsageError that quotes the part that cannot be parsed."""
     expression = _QueryParser(text).parse()
     operands = expression.operands if isinstance(expression, AllOf) else (expression,)
-    conditions = tuple(_build_condition(operand) for operand in operands if isinstance(operand, Comparison | IsNull))
+    conditions = tuple(
+        _build_condition(operand)
+        for operand in operands
+        if isinstance(operand, Comparison | IsNull)
+    )
     return Query(" ".join(text.split()).rstrip("; "), conditions)
 
 
@@ -80,11 +84,17 @@ def _build_condition(condition: Comparison | IsNull) -> Condition:
     column = condition.column
     name = quote((column.unquoted,)) if column.kind == "quoted" else column.text
     literals = () if isinstance(condition, IsNull) else condition.literals
-    return Condition(name, tuple(token.unquoted if token.kind == "text" else token.text for token in literals) or (None,))
+    return Condition(
+        name,
+        tuple(token.unquoted if token.kind == "text" else token.text for token in literals)
+        or (None,),
+    )
 
 
 def _build_null_error(text: str) -> UsageError:
-    return UsageError(f"query {text!r}: no value equals NULL", hint="remove the condition; filters hold no nulls")
+    return UsageError(
+        f"query {text!r}: no value equals NULL", hint="remove the condition; filters hold no nulls"
+    )
 
 
 @dataclass(slots=True)
@@ -119,7 +129,10 @@ class QueryCounts:
         Row groups in an unknown state count as not holding the values.
         """
         return sum(
-            count * prod(_estimate_chance(state, values, fpps.get(column)) for column, state, values in row)
+            count
+            * prod(
+                _estimate_chance(state, values, fpps.get(column)) for column, state, values in row
+            )
             for row, count in self.condition_states.items()
         )
 
@@ -151,7 +164,9 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
         return counts
     for number in range(file.footer.num_row_groups):
         counts.row_groups += 1
-        may_match = [_may_hold_any(answers_by_statistics(file, number, question)) for question in questions]
+        may_match = [
+            _may_hold_any(answers_by_statistics(file, number, question)) for question in questions
+        ]
         for question, may_hold in zip(questions, may_match, strict=True):
             counts.after_statistics_by_column[question.column.name] += may_hold
             counts.row_groups_by_column[question.column.name] += 1
@@ -161,18 +176,31 @@ def count_query(file: ParquetFile, query: Query, reuse: Reuse | None = None) -> 
         states = []
         for question in questions:
             dictionary = by_dictionary(file, number, question, question.candidates())
-            dictionary_answers = None if dictionary is None else answers_by(question, number, dictionary)
+            dictionary_answers = (
+                None if dictionary is None else answers_by(question, number, dictionary)
+            )
             may_hold = dictionary_answers is None or _may_hold_any(dictionary_answers)
-            is_present = dictionary_answers is not None and any(each.answer == MAYBE for each in dictionary_answers)
-            filter_answers = answers_by(question, number, by_filter(file, number, question, question.candidates()))
+            is_present = dictionary_answers is not None and any(
+                each.answer == MAYBE for each in dictionary_answers
+            )
+            filter_answers = answers_by(
+                question, number, by_filter(file, number, question, question.candidates())
+            )
             is_passed = any(each.answer == MAYBE for each in filter_answers)
-            filter_state = FILTER_PASSES if is_passed else None if _may_hold_any(filter_answers) else ABSENT
+            filter_state = (
+                FILTER_PASSES if is_passed else None if _may_hold_any(filter_answers) else ABSENT
+            )
             state = PRESENT if is_present else UNKNOWN if may_hold else NOT_PRESENT
             states.append((question.column.name, state, len(question.literals), filter_state))
         counts.after_dictionary += all(state != NOT_PRESENT for _, state, _, _ in states)
         if all(filter_state != ABSENT for *_, filter_state in states):
             counts.after_filters += 1
-            counts.condition_states[tuple((name, filter_state or state, values) for name, state, values, filter_state in states)] += 1
+            counts.condition_states[
+                tuple(
+                    (name, filter_state or state, values)
+                    for name, state, values, filter_state in states
+                )
+            ] += 1
     return counts
 
 

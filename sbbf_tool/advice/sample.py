@@ -44,14 +44,23 @@ def sample(
         chunks: dict[tuple[int, int], Sequence[int]] = {}
         for column in file.footer.columns:
             if (column.name, column.type_name) in totals_by_column:
-                metas = (file.footer.chunk_meta(number, column.index) for number in range(file.footer.num_row_groups))
-                row_groups = [number for number, meta in enumerate(metas) if not meta.has_only_nulls]
+                metas = (
+                    file.footer.chunk_meta(number, column.index)
+                    for number in range(file.footer.num_row_groups)
+                )
+                row_groups = [
+                    number for number, meta in enumerate(metas) if not meta.has_only_nulls
+                ]
                 step = max(1, len(row_groups) // SAMPLED_ROW_GROUPS)
                 chunks[0, column.index] = row_groups[::step][:SAMPLED_ROW_GROUPS]
-        counts = in_parallel(lambda key: _count_column(file, file.footer.columns[key[1]], chunks[key]), chunks, jobs)
+        counts = in_parallel(
+            lambda key: _count_column(file, file.footer.columns[key[1]], chunks[key]), chunks, jobs
+        )
         oversized: OversizedPageError | None = None
         for (_, index), results in counts.items():
-            totals = totals_by_column[file.footer.columns[index].name, file.footer.columns[index].type_name]
+            totals = totals_by_column[
+                file.footer.columns[index].name, file.footer.columns[index].type_name
+            ]
             for result in results:
                 if isinstance(result, OversizedPageError):
                     oversized = oversized or result
@@ -63,28 +72,40 @@ def sample(
             yield oversized
 
 
-def _count_column(file: ParquetFile, column: Column, row_groups: Sequence[int]) -> list[Distinct | SbbfError]:
+def _count_column(
+    file: ParquetFile, column: Column, row_groups: Sequence[int]
+) -> list[Distinct | SbbfError]:
     """Count the distinct values in each of these row groups, or return why that is impossible."""
     from sbbf_tool.file.distinct import EXTRAPOLATED, containment
 
-    if len(row_groups) > 1 and not any(file.footer.chunk_meta(number, column.index).is_dictionary_encoded for number in row_groups):
+    if len(row_groups) > 1 and not any(
+        file.footer.chunk_meta(number, column.index).is_dictionary_encoded for number in row_groups
+    ):
         for enough in _FIRST_VALUES:
-            first, second, *_ = beginnings = [_count(file, number, column, enough) for number in row_groups]
+            first, second, *_ = beginnings = [
+                _count(file, number, column, enough) for number in row_groups
+            ]
             if isinstance(first, SbbfError) or isinstance(second, SbbfError):
                 break
             share = min(containment(first, second) or 0.0, containment(second, first) or 0.0)
             if share >= EVERYWHERE or EXTRAPOLATED not in (first.how, second.how):
                 return beginnings
-            if 1 - (1 - share) ** _GROWTH < EVERYWHERE:  # the share in the next beginnings, if values are distributed uniformly
+            if (
+                1 - (1 - share) ** _GROWTH < EVERYWHERE
+            ):  # the share in the next beginnings, if values are distributed uniformly
                 break
     return [_count(file, number, column) for number in row_groups]
 
 
-def _count(file: ParquetFile, number: int, column: Column, enough: int | None = None) -> Distinct | SbbfError:
+def _count(
+    file: ParquetFile, number: int, column: Column, enough: int | None = None
+) -> Distinct | SbbfError:
     from sbbf_tool.file.distinct import count_distinct
 
     try:
-        return count_distinct(file, number, column, file.footer.chunk_meta(number, column.index).most_values, enough)
+        return count_distinct(
+            file, number, column, file.footer.chunk_meta(number, column.index).most_values, enough
+        )
     except (UnreadableError, OversizedPageError) as error:
         return error
 

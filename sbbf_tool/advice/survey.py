@@ -83,12 +83,16 @@ def survey(file: ParquetFile, queries: Sequence[Query]) -> FileSurvey:
         bytes=file.source.size,
         footer_bytes=file.source.size - file.footer.start,
         row_groups=file.footer.num_row_groups,
-        columns=tuple(_survey_column(file, column, group_bytes, geometries) for column in file.footer.columns),
+        columns=tuple(
+            _survey_column(file, column, group_bytes, geometries) for column in file.footer.columns
+        ),
         queries=tuple(count_query(file, query, reuse) for query in queries),
     )
 
 
-def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int], geometries: frozenset[str]) -> ColumnSurvey:
+def _survey_column(
+    file: ParquetFile, column: Column, group_bytes: Sequence[int], geometries: frozenset[str]
+) -> ColumnSurvey:
     obstacle = None if file.footer.is_writable else "the footer is signed"
     chunks, filters, has_nulls = [], [], False
     for number in range(file.footer.num_row_groups):
@@ -100,16 +104,35 @@ def _survey_column(file: ParquetFile, column: Column, group_bytes: Sequence[int]
         elif meta.has_only_nulls:
             has_nulls = has_nulls or meta.values != 0
         else:
-            filters += [] if (filter_survey := _survey_filter(file, number, column)) is None else [filter_survey]
+            filters += (
+                []
+                if (filter_survey := _survey_filter(file, number, column)) is None
+                else [filter_survey]
+            )
             chunk = _survey_chunk(file, number, column, meta, group_bytes[number])
             chunks.append(chunk._replace(has_filter=filter_survey is not None))
     is_geometry = len(column.path) == 1 and column.path[0] in geometries
-    return ColumnSurvey(column, tuple(chunks), tuple(filters), obstacle, arrow_type(file.footer, column), has_nulls, is_geometry)
+    return ColumnSurvey(
+        column,
+        tuple(chunks),
+        tuple(filters),
+        obstacle,
+        arrow_type(file.footer, column),
+        has_nulls,
+        is_geometry,
+    )
 
 
 def _list_geometries(file: ParquetFile) -> frozenset[str]:
     """Return the columns that the key `geo` of GeoParquet names; none if it cannot be read."""
-    text = next((entry.value for entry in file.footer.metadata.key_value_metadata or () if entry.key == "geo"), None)
+    text = next(
+        (
+            entry.value
+            for entry in file.footer.metadata.key_value_metadata or ()
+            if entry.key == "geo"
+        ),
+        None,
+    )
     if text is None:
         return frozenset()
     import json
@@ -121,12 +144,16 @@ def _list_geometries(file: ParquetFile) -> frozenset[str]:
     return frozenset(columns) if isinstance(columns, dict) else frozenset()
 
 
-def _survey_chunk(file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int) -> ChunkSurvey:
+def _survey_chunk(
+    file: ParquetFile, number: int, column: Column, meta: ChunkMeta, group_bytes: int
+) -> ChunkSurvey:
     return ChunkSurvey(
         values=meta.most_values,
         bytes=meta.bytes,
         row_group_bytes=group_bytes,
-        dictionary=min(_read_dictionary_length(file, number, column), meta.most_values) if meta.is_dictionary_encoded else None,
+        dictionary=min(_read_dictionary_length(file, number, column), meta.most_values)
+        if meta.is_dictionary_encoded
+        else None,
         bounds=bounds(file.footer, number, column),
         value_bytes=0 if meta.is_dictionary_encoded else meta.uncompressed_bytes,
     )
@@ -138,7 +165,11 @@ def _read_dictionary_length(file: ParquetFile, number: int, column: Column) -> i
     with file.locate_errors(f"column {column.name}, row group {number}"):
         pages = file.pages(number, column)
         page = read_page(pages.read, *page_range(pages.meta)).header.dictionary_page_header
-    return -1 if page is None or page.num_values is None or page.num_values < 0 else int(page.num_values)
+    return (
+        -1
+        if page is None or page.num_values is None or page.num_values < 0
+        else int(page.num_values)
+    )
 
 
 def _list_dictionary_headers(file: ParquetFile) -> Iterator[tuple[int, int]]:

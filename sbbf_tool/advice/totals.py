@@ -53,7 +53,9 @@ class Folds:
 
     def add(self, sizes: tuple[tuple[int, float], ...]) -> None:
         """Add a filter by the bytes and the false-positive rate of each of its folds, beginning with the filter itself."""
-        self.bytes_at_target += next((num_bytes for num_bytes, fpp in reversed(sizes) if fpp <= self.fpp), sizes[0][0])
+        self.bytes_at_target += next(
+            (num_bytes for num_bytes, fpp in reversed(sizes) if fpp <= self.fpp), sizes[0][0]
+        )
         while len(self._steps) < len(sizes):
             self._steps.append(_Sum())
             self._ends.append(_Sum())
@@ -118,29 +120,48 @@ def measure_overlap(ranges: Sequence[Bounds]) -> float | None:
 def _scale_bounds(ranges: Sequence[Bounds]) -> list[tuple[float, float]]:
     """Scale the bounds so that the lowest becomes 0 and the highest 1."""
     if isinstance(ranges[0].low, bytes):
-        return _scale_pairs(_convert_keys([bounds.low for bounds in ranges] + [bounds.high for bounds in ranges], len(ranges)))
+        return _scale_pairs(
+            _convert_keys(
+                [bounds.low for bounds in ranges] + [bounds.high for bounds in ranges], len(ranges)
+            )
+        )
     if isinstance(ranges[0].low, float):
         most = 1e300  # infinities have no finite distance
-        return _scale_pairs([(min(max(low, -most), most), min(max(high, -most), most)) for low, high in ranges])
+        return _scale_pairs(
+            [(min(max(low, -most), most), min(max(high, -most), most)) for low, high in ranges]
+        )
     return _scale_pairs([(bounds.low, bounds.high) for bounds in ranges])
 
 
-def _scale_pairs(pairs: Sequence[tuple[int, int]] | Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def _scale_pairs(
+    pairs: Sequence[tuple[int, int]] | Sequence[tuple[float, float]],
+) -> list[tuple[float, float]]:
     """Scale pairs to between 0 and 1.
 
     Integers are divided as integers, because they may be too large for a float and their differences too small.
     """
     least, most = min(low for low, _ in pairs), max(high for _, high in pairs)
     span = most - least
-    return [((low - least) / span, (high - least) / span) if span else (0.0, 0.0) for low, high in pairs]
+    return [
+        ((low - least) / span, (high - least) / span) if span else (0.0, 0.0) for low, high in pairs
+    ]
 
 
 def _convert_keys(keys: Sequence[bytes], half: int) -> list[tuple[int, int]]:
     """Convert the keys to numbers, and pair the numbers of the first half with those of the second half."""
     # The lowest and the highest key differ at the first byte at which any two keys differ.
     lowest, highest = min(keys), max(keys)
-    prefix = next((index for index, (first, second) in enumerate(zip(lowest, highest, strict=False)) if first != second), len(lowest))
-    numbers = [int.from_bytes(key[prefix : prefix + _BYTES].ljust(_BYTES, b"\0"), "big") for key in keys]
+    prefix = next(
+        (
+            index
+            for index, (first, second) in enumerate(zip(lowest, highest, strict=False))
+            if first != second
+        ),
+        len(lowest),
+    )
+    numbers = [
+        int.from_bytes(key[prefix : prefix + _BYTES].ljust(_BYTES, b"\0"), "big") for key in keys
+    ]
     return list(zip(numbers[:half], numbers[half:], strict=True))
 
 
@@ -191,7 +212,11 @@ class Totals:
     def add(self, file: str, survey: ColumnSurvey, footer_bytes: int) -> None:
         if survey.chunks:
             self.sample_files.offer(file)
-        useful = [each for each in survey.filters if each.fpp is not None and each.fpp <= sizing.SATURATED_FPP]
+        useful = [
+            each
+            for each in survey.filters
+            if each.fpp is not None and each.fpp <= sizing.SATURATED_FPP
+        ]
         self.footer_bytes += footer_bytes if len(useful) < len(survey.chunks) else 0
         self.obstacle = self.obstacle or survey.obstacle
         self.has_nulls = self.has_nulls or survey.has_nulls
@@ -239,7 +264,11 @@ class Totals:
     def distinct_share(self) -> float | None:
         """Share of distinct values among a row group's values, averaged over the samples; None without samples."""
         most = max((sample.values for sample in self.samples), default=0)
-        shares = [sample.ndv / sample.values for sample in self.samples if sample.values and sample.values * 2 >= most]
+        shares = [
+            sample.ndv / sample.values
+            for sample in self.samples
+            if sample.values and sample.values * 2 >= most
+        ]
         return sum(shares) / len(shares) if shares else None
 
     @property
@@ -248,13 +277,25 @@ class Totals:
         share = self.distinct_share
         if self.row_groups_by_values and share is None:
             return None
-        return max(self.most_in_dictionary, share * self.most_values if share is not None and self.row_groups_by_values else 0.0)
+        return max(
+            self.most_in_dictionary,
+            share * self.most_values if share is not None and self.row_groups_by_values else 0.0,
+        )
 
     @property
     def repetition(self) -> float | None:
         """Share of one row group's distinct values that another also holds, averaged over the samples; None for fewer than two samples."""
-        pairs = [(first, second) for index, first in enumerate(self.samples) for second in self.samples[:index]]
-        shares = [share for pair in pairs for first, second in (pair, pair[::-1]) if (share := containment(first, second)) is not None]
+        pairs = [
+            (first, second)
+            for index, first in enumerate(self.samples)
+            for second in self.samples[:index]
+        ]
+        shares = [
+            share
+            for pair in pairs
+            for first, second in (pair, pair[::-1])
+            if (share := containment(first, second)) is not None
+        ]
         return sum(shares) / len(shares) if shares else None
 
     def estimate_cost(self, fpp: float) -> tuple[int, int, int] | None:
@@ -262,11 +303,19 @@ class Totals:
         ndv, share = self.ndv, self.distinct_share or 0.0
         if ndv is None:
             return None
-        estimates = [(float(number), has_filter, count) for (number, has_filter), count in self.row_groups_by_ndv.items()]
-        estimates += [(number * share, has_filter, count) for (number, has_filter), count in self.row_groups_by_values.items()]
+        estimates = [
+            (float(number), has_filter, count)
+            for (number, has_filter), count in self.row_groups_by_ndv.items()
+        ]
+        estimates += [
+            (number * share, has_filter, count)
+            for (number, has_filter), count in self.row_groups_by_values.items()
+        ]
         sums = [0, 0]
         for number, has_filter, count in estimates:
-            sums[has_filter] += count * (_HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp))
+            sums[has_filter] += count * (
+                _HEADER_BYTES + sizing.bytes_for(max(1.0, min(number, ndv)), fpp)
+            )
         return sizing.bytes_for(max(1.0, ndv), fpp), sum(sums), sums[False]
 
 

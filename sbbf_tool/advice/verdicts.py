@@ -38,15 +38,23 @@ class Lookup:
 
     def estimate_skipped(self, fpp: float, *, present: bool) -> float:
         """Estimate the row groups that a filter with this FPP skips."""
-        return max(0.0, self.after_statistics - (self.row_groups_with_value if present else 0.0)) * (1 - fpp)
+        return max(
+            0.0, self.after_statistics - (self.row_groups_with_value if present else 0.0)
+        ) * (1 - fpp)
 
 
 def estimate_lookup(totals: Totals, share_after_statistics: float) -> Lookup:
     remaining = share_after_statistics * totals.row_groups
-    return Lookup(totals.row_groups, remaining, min(remaining, 1 + max(0.0, remaining - 1) * (totals.repetition or 0.0)))
+    return Lookup(
+        totals.row_groups,
+        remaining,
+        min(remaining, 1 + max(0.0, remaining - 1) * (totals.repetition or 0.0)),
+    )
 
 
-def judge_without_data(totals: Totals, use: Use, remaining: float, *, has_queries: bool) -> str | None:
+def judge_without_data(
+    totals: Totals, use: Use, remaining: float, *, has_queries: bool
+) -> str | None:
     """Return why a filter is not worthwhile, according to the footers and the table of engines; None if only the data can decide.
 
     `remaining` is the average number of row groups that a query reads after min and max.
@@ -67,7 +75,9 @@ def judge_without_data(totals: Totals, use: Use, remaining: float, *, has_querie
     if totals.dictionaries == totals.row_groups and use.users == use.dictionary_users:
         return f"all its chunks are dictionary-encoded, and {_join_names(use.users, 'use')} the dictionary instead of a filter"
     if remaining <= _SORTED and (totals.row_groups > 1 or remaining < 1):
-        suffix = " for the given queries" if has_queries else ": the column is sorted or nearly sorted"
+        suffix = (
+            " for the given queries" if has_queries else ": the column is sorted or nearly sorted"
+        )
         return f"min and max leave {format_number(remaining, exact=True)} of {totals.row_groups:,} row groups to read{suffix}"
     return None
 
@@ -78,13 +88,22 @@ def judge_with_data(totals: Totals, lookup: Lookup, fpp: float) -> str | None:
     ndv = totals.ndv
     if cost is None or ndv is None:
         return NDV_UNKNOWN
-    if totals.repetition is not None and lookup.row_groups_with_value >= EVERYWHERE * lookup.after_statistics:
+    if (
+        totals.repetition is not None
+        and lookup.row_groups_with_value >= EVERYWHERE * lookup.after_statistics
+    ):
         share = format_percent(lookup.row_groups_with_value / lookup.after_statistics)
-        return f"values repeat: a stored value is in {share} of the row groups that min and max leave"
+        return (
+            f"values repeat: a stored value is in {share} of the row groups that min and max leave"
+        )
     if totals.repetition is None and ndv < FEW_DISTINCT and totals.most_values > _MANY_EACH * ndv:
-        return f"it has few distinct values ({ndv:,.0f}), so queries rarely look for an absent value"
+        return (
+            f"it has few distinct values ({ndv:,.0f}), so queries rarely look for an absent value"
+        )
     if cost[1] > totals.bytes:
-        return f"its filters would take {cost[1]:,} bytes, more than its data ({totals.bytes:,} bytes)"
+        return (
+            f"its filters would take {cost[1]:,} bytes, more than its data ({totals.bytes:,} bytes)"
+        )
     return None
 
 
@@ -110,11 +129,22 @@ def explain_rarity(totals: Totals) -> str | None:
         size = totals.value_bytes // max(1, totals.values)
         return f"values of {size:,} bytes on average, such as images and prose, are seldom queried by equality"
     kind = column.logical.kind if column.logical is not None else column.physical
-    values = "decimal fractions" if kind == "DECIMAL" and column.logical and column.logical.scale else _RARELY_QUERIED_VALUES.get(kind)
+    values = (
+        "decimal fractions"
+        if kind == "DECIMAL" and column.logical and column.logical.scale
+        else _RARELY_QUERIED_VALUES.get(kind)
+    )
     return None if values is None else f"{values} are seldom queried by equality"
 
 
-def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_queries: bool, is_left_out: bool = False) -> tuple[str, str]:
+def choose_verdict(
+    totals: Totals,
+    lookup: Lookup,
+    reason: str | None,
+    *,
+    has_queries: bool,
+    is_left_out: bool = False,
+) -> tuple[str, str]:
     """Return the verdict and its reason; `reason` is the reason against a filter, or None."""
     if is_left_out and reason is not None:
         return LEFT_OUT, reason
@@ -125,18 +155,33 @@ def choose_verdict(totals: Totals, lookup: Lookup, reason: str | None, *, has_qu
         return NO_GAIN, reason
     if has_useful_filters(totals) and totals.mean_fpp is not None:
         if totals.row_groups == 1:
-            return KEEP, f"its only row group has a filter, whose FPP is {format_percent(totals.mean_fpp)}"
-        return KEEP, f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {format_percent(totals.mean_fpp)}"
+            return (
+                KEEP,
+                f"its only row group has a filter, whose FPP is {format_percent(totals.mean_fpp)}",
+            )
+        return (
+            KEEP,
+            f"each of its {totals.row_groups:,} row groups has a filter; their mean FPP is {format_percent(totals.mean_fpp)}",
+        )
     if (useless := explain_useless_filters(totals)) is not None:
         return ADD, useless
     if totals.filters:
-        return ADD, f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every query reads the others"
+        return (
+            ADD,
+            f"only {totals.filters:,} of {totals.row_groups:,} row groups have a filter; every query reads the others",
+        )
     if totals.row_groups == 1:
-        return ADD, "queries for values between min and max read its only row group; with a filter, those for absent values skip it"
+        return (
+            ADD,
+            "queries for values between min and max read its only row group; with a filter, those for absent values skip it",
+        )
     remaining = f"min and max leave {format_number(lookup.after_statistics, exact=True)} of {totals.row_groups:,} row groups"
     if totals.repetition is None:
         return ADD, remaining
-    return ADD, f"{remaining}; a value is in {format_number(lookup.row_groups_with_value, exact=True)}"
+    return (
+        ADD,
+        f"{remaining}; a value is in {format_number(lookup.row_groups_with_value, exact=True)}",
+    )
 
 
 def explain_useless_filters(totals: Totals) -> str | None:
@@ -175,14 +220,22 @@ def list_cautions(totals: Totals, use: Use, names: tuple[str, ...]) -> tuple[str
 def _join_names(verdicts: list[EngineVerdict], verb: str) -> str:
     """Return the names of the engines and a verb, such as `Spark uses` or `Spark and DuckDB use`."""
     names = [verdict.name for verdict in verdicts]
-    return f"{names[0]} {verb}s" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} {verb}"
+    return (
+        f"{names[0]} {verb}s"
+        if len(names) == 1
+        else f"{', '.join(names[:-1])} and {names[-1]} {verb}"
+    )
 
 
 class Surveys:
     """Totals of the files, by column and by query; `fpp` is the target. Raises UnreadableError if no file can be read."""
 
     def __init__(
-        self, names: tuple[str, ...], surveys: Iterable[tuple[str, FileSurvey | SbbfError]], queries: Sequence[Query], fpp: float
+        self,
+        names: tuple[str, ...],
+        surveys: Iterable[tuple[str, FileSurvey | SbbfError]],
+        queries: Sequence[Query],
+        fpp: float,
     ) -> None:
         self._fpp = fpp
         self.totals: dict[tuple[str, str], Totals] = {}
@@ -199,7 +252,11 @@ class Surveys:
                 continue
             self._add(path, survey)
         if self.unreadable and not self.files:
-            raise UnreadableError("no file can be read", file=", ".join(map(redact, names)), hint=str(self.unreadable[0]))
+            raise UnreadableError(
+                "no file can be read",
+                file=", ".join(map(redact, names)),
+                hint=str(self.unreadable[0]),
+            )
         for query, counts in zip(queries, self.counts, strict=True):
             for column in counts.missing:
                 self._refuse_missing_column(query, column)
@@ -207,7 +264,9 @@ class Surveys:
     def _add(self, path: str, survey: FileSurvey) -> None:
         for column in survey.columns:
             key = column.column.name, column.column.type_name
-            self.totals.setdefault(key, Totals(column.column, Folds(self._fpp))).add(path, column, survey.footer_bytes)
+            self.totals.setdefault(key, Totals(column.column, Folds(self._fpp))).add(
+                path, column, survey.footer_bytes
+            )
         for counts, file_counts in zip(self.counts, survey.queries, strict=True):
             counts.add(file_counts, first=not self.files)
         self.files += 1
@@ -226,11 +285,21 @@ class Surveys:
         """Estimate the share of row groups that min and max leave: for its queries or, without any, for a value in a row group's range."""
         name = totals.column.name
         queries = [counts for counts in self.counts if name in counts.row_groups_by_column]
-        shares = [counts.after_statistics_by_column[name] / counts.row_groups_by_column[name] for counts in queries]
+        shares = [
+            counts.after_statistics_by_column[name] / counts.row_groups_by_column[name]
+            for counts in queries
+        ]
         return sum(shares) / len(shares) if shares else totals.share_after_statistics
 
     def judge(self, totals: Totals, use: Use) -> str | None:
         """Call `judge_without_data` for a column that any query uses, or if there are no queries; return why it is useless otherwise."""
-        if self.counts and not any(totals.column.name in counts.row_groups_by_column for counts in self.counts):
+        if self.counts and not any(
+            totals.column.name in counts.row_groups_by_column for counts in self.counts
+        ):
             return NO_QUERY
-        return judge_without_data(totals, use, self.estimate_share(totals) * totals.row_groups, has_queries=bool(self.counts))
+        return judge_without_data(
+            totals,
+            use,
+            self.estimate_share(totals) * totals.row_groups,
+            has_queries=bool(self.counts),
+        )

@@ -55,7 +55,13 @@ def _add_blocks_of(k: int, blocks: float, expected: list[float]) -> None:
     if deviation < 0.3:
         expected[round(center)] += blocks
         return
-    first, last = max(0, int(center - 6 * deviation)), min(BLOCK_BITS, int(center + 6 * deviation) + 1)
-    edges = [0.5 * (1 + erf((bits - 0.5 - center) / deviation / sqrt(2))) for bits in range(first, last + 2)]
+    first, last = (
+        max(0, int(center - 6 * deviation)),
+        min(BLOCK_BITS, int(center + 6 * deviation) + 1),
+    )
+    edges = [
+        0.5 * (1 + erf((bits - 0.5 - center) / deviation / sqrt(2)))
+        for bits in range(first, last + 2)
+    ]
     for at, bits in enumerate(range(first, last + 1)):
         expected[bits] += blocks * (edges[at + 1] - edges[at])

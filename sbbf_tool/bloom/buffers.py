@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 BLOCK_BYTES = 32
-MAX_BLOCKS = 2**31 - 1  # BloomFilter.md: "z is greater than or equal to one and less than 2 to the 31st power"
+MAX_BLOCKS = (
+    2**31 - 1
+)  # BloomFilter.md: "z is greater than or equal to one and less than 2 to the 31st power"
 
 OFFSETS_DECREASE = "offsets decrease"
 
@@ -53,12 +55,16 @@ def offsets_in(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memory
         raise ValueError(f"offsets must have 4 or 8 bytes, not {offset_width}")
     view, raw = flat(data), flat(offsets)
     if len(raw) % offset_width:
-        raise ValueError(f"{len(raw)} bytes are not a whole number of offsets of {offset_width} bytes")
+        raise ValueError(
+            f"{len(raw)} bytes are not a whole number of offsets of {offset_width} bytes"
+        )
     places = raw.cast("i" if offset_width == 4 else "q")
     if not len(places):
         raise ValueError("there are no offsets; n values need n + 1 offsets")
     if places[0] < 0 or places[-1] > len(view):
-        raise ValueError(f"offsets from {places[0]} to {places[-1]} exceed the {len(view)} bytes of data")
+        raise ValueError(
+            f"offsets from {places[0]} to {places[-1]} exceed the {len(view)} bytes of data"
+        )
     return view, places
 
 
@@ -86,10 +92,14 @@ def prefixed_spans(page: memoryview, count: int) -> Iterator[tuple[int, int]]:
     for i in range(count):
         start = end + 4
         if start > len(page):
-            raise ValueError(f"value {i} of {count} has no length: the page ends at byte {len(page):,}")
+            raise ValueError(
+                f"value {i} of {count} has no length: the page ends at byte {len(page):,}"
+            )
         end = start + int.from_bytes(page[end:start], "little")
         if end > len(page):
-            raise ValueError(f"value {i} of {count} ends at byte {end:,}, the page at byte {len(page):,}")
+            raise ValueError(
+                f"value {i} of {count} ends at byte {end:,}, the page at byte {len(page):,}"
+            )
         yield start, end
     if end != len(page):
         raise ValueError(f"the page has {len(page) - end} bytes after its last value")

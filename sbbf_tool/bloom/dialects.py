@@ -40,7 +40,13 @@ BLOCK_CHOICES: dict[str, Callable[[int, int], int]] = {
 }
 """The rules by which the upper half of a 64-bit hash chooses one of `z` blocks. MASK is meant for powers of two, and then equals MODULO."""
 
-TODAYS, WITHOUT_COMPRESSION, PAGE, RAW_12, RAW_16 = "today's", "without compression", "in a page header", "12 plain bytes", "16 plain bytes"
+TODAYS, WITHOUT_COMPRESSION, PAGE, RAW_12, RAW_16 = (
+    "today's",
+    "without compression",
+    "in a page header",
+    "12 plain bytes",
+    "16 plain bytes",
+)
 """Forms of the header: `BloomFilterHeader`; the same without field 4; the latter inside a `PageHeader` of type 4; three u32; four u32."""
 
 
@@ -93,11 +99,15 @@ class Hasher:
     is_number: bool
 
     def hash_value(self, plain: Buffer) -> int:
-        return self.dialect.convert_hash(self.dialect.hash_value(plain, is_number=self.is_number), self.num_blocks)
+        return self.dialect.convert_hash(
+            self.dialect.hash_value(plain, is_number=self.is_number), self.num_blocks
+        )
 
     def hash_fixed(self, values: Buffer, width: int) -> Hashes:
         if self.hashes_nothing:
-            return memoryview(array("Q", [self.hash_value(b"")]) * (memoryview(values).nbytes // width))
+            return memoryview(
+                array("Q", [self.hash_value(b"")]) * (memoryview(values).nbytes // width)
+            )
         if self.dialect.hash == MURMUR3:
             view, count = buffers.rows(values, width)
             return self._hash_murmur(view, range(0, (count + 1) * width, width))
@@ -118,7 +128,15 @@ class Hasher:
         if any(start > end for start, end in pairwise(offsets)):
             raise ValueError(buffers.OFFSETS_DECREASE)
         return self._convert_hashes(
-            memoryview(array("Q", [murmur3(data[start:end], self.dialect.seed) for start, end in pairwise(offsets)]))
+            memoryview(
+                array(
+                    "Q",
+                    [
+                        murmur3(data[start:end], self.dialect.seed)
+                        for start, end in pairwise(offsets)
+                    ],
+                )
+            )
         )
 
     def _convert_hashes(self, hashes: Hashes) -> Hashes:
@@ -131,20 +149,60 @@ class Hasher:
         half, low, unit = np.uint64(32), np.uint64(0xFFFF_FFFF), np.uint64(1)
         block = (h >> half) % z if self.dialect.block == MODULO else (h >> half) & (z - unit)
         converted_hashes = ((block << half) + (z - unit)) // z << half | h & low
-        return converted_hashes.data.cast("B").cast("Q") if len(converted_hashes) else memoryview(b"").cast("Q")
+        return (
+            converted_hashes.data.cast("B").cast("Q")
+            if len(converted_hashes)
+            else memoryview(b"").cast("Q")
+        )
 
 
-CURRENT = Dialect("current", TODAYS, XXH64, MULTIPLY, "since 2019-08-21, and by every released writer")
+CURRENT = Dialect(
+    "current", TODAYS, XXH64, MULTIPLY, "since 2019-08-21, and by every released writer"
+)
 
 DRAFTS = (
-    Dialect("draft1-raw", RAW_12, MURMUR3, MASK, "2019-01 to 2019-03 by parquet-mr's branch; until 11.0 by Arrow C++'s class", GUAVA_SEED),
-    Dialect("draft1-thrift", WITHOUT_COMPRESSION, MURMUR3, MODULO, "2018-10 to 2019-07, the text of the first draft"),
+    Dialect(
+        "draft1-raw",
+        RAW_12,
+        MURMUR3,
+        MASK,
+        "2019-01 to 2019-03 by parquet-mr's branch; until 11.0 by Arrow C++'s class",
+        GUAVA_SEED,
+    ),
+    Dialect(
+        "draft1-thrift",
+        WITHOUT_COMPRESSION,
+        MURMUR3,
+        MODULO,
+        "2018-10 to 2019-07, the text of the first draft",
+    ),
     Dialect("draft1-page", PAGE, MURMUR3, MODULO, "2018-10 to 2019-07, the same as a page"),
-    Dialect("draft2-thrift", WITHOUT_COMPRESSION, XXH64, MODULO, "2019-07-17 to 2019-08-13, the second draft"),
+    Dialect(
+        "draft2-thrift",
+        WITHOUT_COMPRESSION,
+        XXH64,
+        MODULO,
+        "2019-07-17 to 2019-08-13, the second draft",
+    ),
     Dialect("draft2-page", PAGE, XXH64, MODULO, "2019-07-04 to 2019-07-17, the same as a page"),
-    Dialect("draft2-final", TODAYS, XXH64, MODULO, "2019-08-13 to 2019-08-21, the same with today's header"),
-    Dialect("branch-12", RAW_12, XXH64, MASK, "2019-07 by parquet-mr's branch", numbers_as_nothing=True),
-    Dialect("branch-16", RAW_16, XXH64, MULTIPLY, "2020-01 by parquet-mr's branch", numbers_as_nothing=True),
+    Dialect(
+        "draft2-final",
+        TODAYS,
+        XXH64,
+        MODULO,
+        "2019-08-13 to 2019-08-21, the same with today's header",
+    ),
+    Dialect(
+        "branch-12", RAW_12, XXH64, MASK, "2019-07 by parquet-mr's branch", numbers_as_nothing=True
+    ),
+    Dialect(
+        "branch-16",
+        RAW_16,
+        XXH64,
+        MULTIPLY,
+        "2020-01 by parquet-mr's branch",
+        numbers_as_nothing=True,
+    ),
 )
 """The drafts, in the order in which they are tried if a header fits several."""
 
@@ -155,5 +213,8 @@ def find_dialect(name: str) -> Dialect:
     """Return the dialect of this name. Raises UsageError if there is none."""
     match = next((dialect for dialect in DIALECTS if dialect.name == name), None)
     if match is None:
-        raise UsageError(f"there is no dialect {name!r}", hint=f"the dialects are {', '.join(dialect.name for dialect in DIALECTS)}")
+        raise UsageError(
+            f"there is no dialect {name!r}",
+            hint=f"the dialects are {', '.join(dialect.name for dialect in DIALECTS)}",
+        )
     return match

@@ -65,7 +65,8 @@ class BloomFilter:
         self._measurement: tuple[int, int] | None = None
         if not 1 <= self.num_blocks <= MAX_BLOCKS:
             raise UnreadableError(
-                f"a bitset of {len(self._bitset):,} bytes is not a filter", hint="a filter has 1 to 2^31 - 1 blocks of 32 bytes"
+                f"a bitset of {len(self._bitset):,} bytes is not a filter",
+                hint="a filter has 1 to 2^31 - 1 blocks of 32 bytes",
             )
 
     @classmethod
@@ -141,7 +142,10 @@ class BloomFilter:
         Bytes after the last whole block are dropped.
         """
         if not self.can_fold:
-            raise UsageError(f"a filter of {self.num_blocks} blocks cannot be folded", hint="blocks are folded in pairs")
+            raise UsageError(
+                f"a filter of {self.num_blocks} blocks cannot be folded",
+                hint="blocks are folded in pairs",
+            )
         return BloomFilter(kernels.active().fold(self._bitset, self.num_blocks))
 
     def folds(self) -> Iterator[BloomFilter]:
@@ -155,7 +159,11 @@ class BloomFilter:
     def fold_to_fpp(self, fpp: float) -> BloomFilter:
         """Return the smallest fold, of 64 bytes or more, whose measured FPP is at most `fpp`; this filter itself if there is none."""
         best = self
-        while best.can_fold and best.num_blocks * BLOCK_BYTES > sizing.MIN_BYTES and (half := best.fold()).fpp <= fpp:
+        while (
+            best.can_fold
+            and best.num_blocks * BLOCK_BYTES > sizing.MIN_BYTES
+            and (half := best.fold()).fpp <= fpp
+        ):
             best = half
         return best
 
@@ -178,7 +186,8 @@ class BloomFilter:
         """Build the filter that the insertions of both would give. Raises UsageError unless both have the same size."""
         if self.num_bytes != other.num_bytes:
             raise UsageError(
-                f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be combined", hint="fold the larger one first"
+                f"filters of {self.num_bytes:,} and {other.num_bytes:,} bytes cannot be combined",
+                hint="fold the larger one first",
             )
         bits = int.from_bytes(self._bitset, "little") | int.from_bytes(other._bitset, "little")
         return BloomFilter(bytearray(bits.to_bytes(self.num_bytes, "little")))
@@ -226,7 +235,9 @@ class BloomFilter:
         unset = bits - self.bits_set
         if not unset:
             return inf
-        return abs(log(unset / bits) / log1p(-1 / (self.num_blocks * _WORD_BITS)))  # an empty filter would give -0.0
+        return abs(
+            log(unset / bits) / log1p(-1 / (self.num_blocks * _WORD_BITS))
+        )  # an empty filter would give -0.0
 
     @property
     def has_identical_blocks(self) -> bool:

@@ -26,7 +26,9 @@ class Sizing(Frozen):
             raise UsageError(f"ndv must be at most {sizing.MOST_VALUES}, not {self.ndv}")
         if self.max_bytes < sizing.MIN_BYTES:
             hint = "some readers fail on smaller filters"
-            raise UsageError(f"max bytes must be at least {sizing.MIN_BYTES}, not {self.max_bytes}", hint=hint)
+            raise UsageError(
+                f"max bytes must be at least {sizing.MIN_BYTES}, not {self.max_bytes}", hint=hint
+            )
 
     @property
     def is_stated(self) -> bool:

@@ -23,7 +23,9 @@ Hashes = memoryview
 def hash_value(plain: Buffer) -> int:
     """Hash one value from its plain-encoded bytes. Raises TypeError for a str, which xxhash up to version 3 would hash."""
     if isinstance(plain, str):
-        raise TypeError("a str has no plain-encoded bytes; encode it, for example with value.encode()")
+        raise TypeError(
+            "a str has no plain-encoded bytes; encode it, for example with value.encode()"
+        )
     return xxhash.xxh64_intdigest(plain)
 
 

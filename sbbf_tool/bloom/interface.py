@@ -42,7 +42,9 @@ class Kernel(Protocol):
         last) or "decimal" (big-endian signed integers).
         """
 
-    def extremes_variable(self, data: Buffer, offsets: Buffer, offset_width: int) -> tuple[bytes, bytes] | None:
+    def extremes_variable(
+        self, data: Buffer, offsets: Buffer, offset_width: int
+    ) -> tuple[bytes, bytes] | None:
         """Find the extremes of values in Arrow's layout (see `hash_variable`), in the order of their bytes."""
 
     def extremes_length_prefixed(self, page: Buffer, count: int) -> tuple[bytes, bytes] | None:

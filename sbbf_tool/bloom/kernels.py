@@ -35,7 +35,9 @@ def load(name: str) -> Kernel:
         raise UsageError(f"the {name} kernel is not available: {error}", place=VARIABLE) from error
     if name == "spec":
         return spec
-    raise UsageError(f"there is no kernel {name!r}", place=VARIABLE, hint=f"the kernels are {', '.join(NAMES)}")
+    raise UsageError(
+        f"there is no kernel {name!r}", place=VARIABLE, hint=f"the kernels are {', '.join(NAMES)}"
+    )
 
 
 def active() -> Kernel:

@@ -55,11 +55,17 @@ def hash_fixed(values: Buffer, width: int) -> memoryview:
 
 def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryview:
     view, places = buffers.offsets_in(data, offsets, offset_width)
-    every: NDArray[np.signedinteger] = np.frombuffer(places, np.int32 if offset_width == 4 else np.int64)
+    every: NDArray[np.signedinteger] = np.frombuffer(
+        places, np.int32 if offset_width == 4 else np.int64
+    )
     if (every[1:] < every[:-1]).any():
         raise ValueError(buffers.OFFSETS_DECREASE)
-    lengths = np.diff(every)  # after the check: differences of invalid offsets can overflow and look valid
-    if len(lengths) and lengths[0] and (lengths == lengths[0]).all():  # strings of one length, such as UUIDs
+    lengths = np.diff(
+        every
+    )  # after the check: differences of invalid offsets can overflow and look valid
+    if (
+        len(lengths) and lengths[0] and (lengths == lengths[0]).all()
+    ):  # strings of one length, such as UUIDs
         return hash_fixed(view[places[0] : places[-1]], int(lengths[0]))
     return _hash_spans(view, pairwise(places))
 
@@ -100,7 +106,9 @@ def check(bitset: Buffer, num_blocks: int, hashes: Buffer) -> bytes:
 
 def count_missing(bitset: Buffer, num_blocks: int, hashes: Buffer) -> int:
     table = _table(buffers.blocks(bitset, num_blocks))
-    return sum(len(matches) - int(np.count_nonzero(matches)) for matches in _check_batches(table, hashes))
+    return sum(
+        len(matches) - int(np.count_nonzero(matches)) for matches in _check_batches(table, hashes)
+    )
 
 
 def fold(bitset: Buffer, num_blocks: int) -> bytearray:
@@ -111,7 +119,9 @@ def fold(bitset: Buffer, num_blocks: int) -> bytearray:
 
 
 def measure(bitset: Buffer, num_blocks: int) -> tuple[int, int]:
-    table = np.frombuffer(buffers.blocks(bitset, num_blocks), np.uint32).reshape(num_blocks, WORDS_PER_BLOCK)
+    table = np.frombuffer(buffers.blocks(bitset, num_blocks), np.uint32).reshape(
+        num_blocks, WORDS_PER_BLOCK
+    )
     bits_set = products = 0
     for start in range(0, num_blocks, _BLOCKS_AT_ONCE):
         counts = _count_bits(table[start : start + _BLOCKS_AT_ONCE])
@@ -125,7 +135,9 @@ def _count_bits(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
     """Count the bits set in each word, in parallel in fields of 2, 4 and 8 bits (Hacker's Delight, 5-1); numpy 1 has no `bitwise_count`."""
     counts = words - ((words >> np.uint32(1)) & np.uint32(0x55555555))
     counts = (counts & np.uint32(0x33333333)) + ((counts >> np.uint32(2)) & np.uint32(0x33333333))
-    sums: NDArray[np.uint32] = (((counts + (counts >> np.uint32(4))) & np.uint32(0x0F0F0F0F)) * np.uint32(0x01010101)) >> np.uint32(24)
+    sums: NDArray[np.uint32] = (
+        ((counts + (counts >> np.uint32(4))) & np.uint32(0x0F0F0F0F)) * np.uint32(0x01010101)
+    ) >> np.uint32(24)
     return sums
 
 
@@ -158,7 +170,11 @@ def _round(accumulator: U64 | np.uint64, lane: U64) -> U64:
 def _column(table: U8, at: int, dtype: str) -> U64:
     """Read the integers of type `dtype` at byte `at` of each row, widened to 64 bits."""
     size = np.dtype(dtype).itemsize
-    column: U64 = np.ascontiguousarray(table[:, at : at + size]).view(dtype)[:, 0].astype(np.uint64, copy=False)
+    column: U64 = (
+        np.ascontiguousarray(table[:, at : at + size])
+        .view(dtype)[:, 0]
+        .astype(np.uint64, copy=False)
+    )
     return column
 
 
@@ -173,9 +189,17 @@ def _xxh64_rows(table: U8) -> U64:
         starts = ((int(_P1) + int(_P2)) % 2**64, int(_P2), 0, -int(_P1) % 2**64)
         lanes = [np.full(count, start, np.uint64) for start in starts]
         while width - position >= 32:
-            lanes = [_round(lane, _column(table, position + 8 * i, "<u8")) for i, lane in enumerate(lanes)]
+            lanes = [
+                _round(lane, _column(table, position + 8 * i, "<u8"))
+                for i, lane in enumerate(lanes)
+            ]
             position += 32
-        h = _rotate_left(lanes[0], 1) + _rotate_left(lanes[1], 7) + _rotate_left(lanes[2], 12) + _rotate_left(lanes[3], 18)
+        h = (
+            _rotate_left(lanes[0], 1)
+            + _rotate_left(lanes[1], 7)
+            + _rotate_left(lanes[2], 12)
+            + _rotate_left(lanes[3], 18)
+        )
         for lane in lanes:
             h = (h ^ _round(np.uint64(0), lane)) * _P1 + _P4
     h = h + np.uint64(width)

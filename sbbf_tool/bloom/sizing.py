@@ -149,7 +149,9 @@ LEAST_FPP = fpp_of(1, MAX_BYTES)
 def ensure_fpp(fpp: float) -> None:
     """Ensure that some filter can have the FPP `fpp`. Raises UsageError."""
     if not 0.0 < fpp < 1.0:
-        raise UsageError(f"fpp must be above 0 and below 1, not {fpp}", hint="0.01 is one in a hundred")
+        raise UsageError(
+            f"fpp must be above 0 and below 1, not {fpp}", hint="0.01 is one in a hundred"
+        )
     if fpp < LEAST_FPP:
         hint = f"that is the FPP of the largest filter, {MAX_BYTES >> 20} MiB, with one value"
         raise UsageError(f"fpp must be at least {LEAST_FPP:.2g}, not {fpp}", hint=hint)

@@ -25,13 +25,28 @@ NAME = "spec"
 
 BLOCK_BYTES = buffers.BLOCK_BYTES
 WORDS_PER_BLOCK = 8
-SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
+SALT = (
+    0x47B6137B,
+    0x44974D91,
+    0x8824AD5B,
+    0xA2B7289D,
+    0x705495C7,
+    0x2DF1424B,
+    0x9EFC4947,
+    0x5C6BFB31,
+)
 
 _U32 = 0xFFFF_FFFF
 _U64 = 0xFFFF_FFFF_FFFF_FFFF
 
 # xxHash specification, "XXH64 Algorithm Description".
-PRIMES = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+PRIMES = (
+    0x9E3779B185EBCA87,
+    0xC2B2AE3D27D4EB4F,
+    0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63,
+    0x27D4EB2F165667C5,
+)
 _P1, _P2, _P3, _P4, _P5 = PRIMES
 
 
@@ -60,7 +75,10 @@ def xxh64(data: Buffer, seed: int = 0) -> int:
         lanes = [(seed + _P1 + _P2) & _U64, (seed + _P2) & _U64, seed & _U64, (seed - _P1) & _U64]
         while len(data) - position >= 32:
             lanes = [_round(lane, read(8)) for lane in lanes]
-        h = sum(_rotate_left(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True)) & _U64
+        h = (
+            sum(_rotate_left(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+            & _U64
+        )
         for lane in lanes:
             h = ((h ^ _round(0, lane)) * _P1 + _P4) & _U64
 
@@ -108,7 +126,9 @@ def read_block(bitset: Buffer, i: int) -> list[int]:
 
 def write_block(bitset: Buffer, i: int, block: Sequence[int]) -> None:
     """Write eight words to block `i` of a writable `bitset`."""
-    memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES] = b"".join(word.to_bytes(4, "little") for word in block)
+    memoryview(bitset)[i * BLOCK_BYTES : (i + 1) * BLOCK_BYTES] = b"".join(
+        word.to_bytes(4, "little") for word in block
+    )
 
 
 def filter_insert(bitset: Buffer, num_blocks: int, h: int) -> None:
@@ -143,7 +163,9 @@ def hash_variable(data: Buffer, offsets: Buffer, offset_width: int) -> memoryvie
 
 def hash_length_prefixed(page: Buffer, count: int) -> memoryview:
     view = buffers.flat(page)
-    return memoryview(array("Q", [xxh64(view[start:end]) for start, end in buffers.prefixed_spans(view, count)]))
+    return memoryview(
+        array("Q", [xxh64(view[start:end]) for start, end in buffers.prefixed_spans(view, count)])
+    )
 
 
 def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes] | None:
@@ -152,17 +174,23 @@ def extremes_fixed(values: Buffer, width: int, order: str) -> tuple[bytes, bytes
     return _extremes((bytes(view[i * width : (i + 1) * width]) for i in range(count)), key)
 
 
-def extremes_variable(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[bytes, bytes] | None:
+def extremes_variable(
+    data: Buffer, offsets: Buffer, offset_width: int
+) -> tuple[bytes, bytes] | None:
     view, spans = _spans(data, offsets, offset_width)
     return _extremes((bytes(view[start:end]) for start, end in spans), bytes)
 
 
 def extremes_length_prefixed(page: Buffer, count: int) -> tuple[bytes, bytes] | None:
     view = buffers.flat(page)
-    return _extremes((bytes(view[start:end]) for start, end in buffers.prefixed_spans(view, count)), bytes)
+    return _extremes(
+        (bytes(view[start:end]) for start, end in buffers.prefixed_spans(view, count)), bytes
+    )
 
 
-def _spans(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview, Iterable[tuple[int, int]]]:
+def _spans(
+    data: Buffer, offsets: Buffer, offset_width: int
+) -> tuple[memoryview, Iterable[tuple[int, int]]]:
     """View `data` as bytes, and pair start and end of each value in it."""
     view, places = buffers.offsets_in(data, offsets, offset_width)
     if any(start > end for start, end in pairwise(places)):
@@ -170,7 +198,9 @@ def _spans(data: Buffer, offsets: Buffer, offset_width: int) -> tuple[memoryview
     return view, pairwise(places)
 
 
-def _extremes(values: Iterable[bytes], key: Callable[[bytes], int | bytes]) -> tuple[bytes, bytes] | None:
+def _extremes(
+    values: Iterable[bytes], key: Callable[[bytes], int | bytes]
+) -> tuple[bytes, bytes] | None:
     extremes: tuple[bytes, bytes] | None = None
     for value in values:
         smallest, largest = extremes or (value, value)

@@ -16,27 +16,67 @@ from io import TextIOWrapper
 import click
 
 from sbbf_tool.cli.command import CommandEntry, CommandsByName
-from sbbf_tool.cli.output import BROKEN_PIPE, complain, patient_output, say_traceback, start_run, terminal
+from sbbf_tool.cli.output import (
+    BROKEN_PIPE,
+    complain,
+    patient_output,
+    say_traceback,
+    start_run,
+    terminal,
+)
 from sbbf_tool.display import escape
-from sbbf_tool.errors import SbbfError, UnreadableError, UsageError, WriteError, describe_unexpected, missing_extension
+from sbbf_tool.errors import (
+    SbbfError,
+    UnreadableError,
+    UsageError,
+    WriteError,
+    describe_unexpected,
+    missing_extension,
+)
 
 COMMANDS = {
-    "inspect": CommandEntry("sbbf_tool.cli.inspect", "Show which columns have Bloom filters, and how selective they are."),
-    "probe": CommandEntry("sbbf_tool.cli.probe", "Query filters: test whether files may hold values."),
+    "inspect": CommandEntry(
+        "sbbf_tool.cli.inspect",
+        "Show which columns have Bloom filters, and how selective they are.",
+    ),
+    "probe": CommandEntry(
+        "sbbf_tool.cli.probe", "Query filters: test whether files may hold values."
+    ),
     "apply": CommandEntry("sbbf_tool.cli.apply", "Give files the filters that sbbf.toml declares."),
-    "add-filter": CommandEntry("sbbf_tool.cli.add_filter", "Add Bloom filters to columns of existing files."),
+    "add-filter": CommandEntry(
+        "sbbf_tool.cli.add_filter", "Add Bloom filters to columns of existing files."
+    ),
     "remove-filter": CommandEntry("sbbf_tool.cli.remove_filter", "Remove Bloom filters."),
     "verify": CommandEntry("sbbf_tool.cli.verify", "Verify filters against the data."),
     "check": CommandEntry("sbbf_tool.cli.check", "Check filters against rules, as a gate for CI."),
     "rule": CommandEntry("sbbf_tool.cli.rule", "Explain a rule of sbbf check, or of an extension."),
-    "repair": CommandEntry("sbbf_tool.cli.repair", "Fix defects of filters by writing a new footer.", takes_options=True),
-    "resize": CommandEntry("sbbf_tool.cli.resize", "Make filters smaller without reading the data."),
-    "advise": CommandEntry("sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."),
-    "explain": CommandEntry("sbbf_tool.cli.explain", "Show which row groups a query skips, and in which engines.", takes_options=True),
-    "engines": CommandEntry("sbbf_tool.cli.engines", "List which query engines use filters, for each type."),
-    "size": CommandEntry("sbbf_tool.cli.size", "Compute the size of a filter, its number of values or its false-positive rate."),
+    "repair": CommandEntry(
+        "sbbf_tool.cli.repair",
+        "Fix defects of filters by writing a new footer.",
+        takes_options=True,
+    ),
+    "resize": CommandEntry(
+        "sbbf_tool.cli.resize", "Make filters smaller without reading the data."
+    ),
+    "advise": CommandEntry(
+        "sbbf_tool.cli.advise", "Recommend columns for filters, and estimate the savings."
+    ),
+    "explain": CommandEntry(
+        "sbbf_tool.cli.explain",
+        "Show which row groups a query skips, and in which engines.",
+        takes_options=True,
+    ),
+    "engines": CommandEntry(
+        "sbbf_tool.cli.engines", "List which query engines use filters, for each type."
+    ),
+    "size": CommandEntry(
+        "sbbf_tool.cli.size",
+        "Compute the size of a filter, its number of values or its false-positive rate.",
+    ),
     "schema": CommandEntry("sbbf_tool.cli.schema", "Print the JSON Schema of a document."),
-    "help": CommandEntry("sbbf_tool.cli.help", "Explain exit codes, tables, Spark or a command on one screen."),
+    "help": CommandEntry(
+        "sbbf_tool.cli.help", "Explain exit codes, tables, Spark or a command on one screen."
+    ),
 }
 
 SECTIONS = {
@@ -124,7 +164,9 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM), signal.SIGINT):
             if signal.getsignal(number) not in (signal.SIG_IGN, None):  # nohup ignores SIGHUP
-                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _terminate)
+                signal.signal(
+                    number, signal.default_int_handler if number == signal.SIGINT else _terminate
+                )
         return run(sys.argv[1:] if args is None else list(args))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -155,11 +197,19 @@ def _run(args: list[str]) -> int:
             result = cli.invoke(context)
             if result is None or type(result) is int:
                 return result or 0
-            return _fail(TypeError(result), f"internal error: a command ended with {result!r}; please report it", INTERNAL_ERROR)
+            return _fail(
+                TypeError(result),
+                f"internal error: a command ended with {result!r}; please report it",
+                INTERNAL_ERROR,
+            )
     except click.exceptions.Exit as stop:
         if stop.exit_code in (0, UsageError.exit_code, BROKEN_PIPE):
             return stop.exit_code
-        return _fail(stop, f"internal error: click ended with {stop.exit_code}; please report it", INTERNAL_ERROR)
+        return _fail(
+            stop,
+            f"internal error: click ended with {stop.exit_code}; please report it",
+            INTERNAL_ERROR,
+        )
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except _Terminated as error:

@@ -40,10 +40,21 @@ _COLUMNS = (
 
 
 @click.command(cls=Command)
-@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Add filters to this column (repeat for more).")
-@click.option("--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends.")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    help="Add filters to this column (repeat for more).",
+)
+@click.option(
+    "--advise", "use_advice", is_flag=True, help="Add the filters that sbbf advise recommends."
+)
 @engines_option
-@click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
+@click.option(
+    "--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate."
+)
 @click.option("--ndv", type=int, help="Size for this many distinct values per row group.")
 @click.option("--max-bytes", type=SIZE, help="Largest bitset per row group.  [default: 128MiB]")
 @click.option(
@@ -57,7 +68,9 @@ _COLUMNS = (
     help="With --in-place, append: readers fail meanwhile. It is faster; the next command undoes an append that a crash interrupted.",
 )
 @click.option(
-    "--also-new-files", is_flag=True, help="Of a table: let its writers add filters to new files. That sets properties of the table."
+    "--also-new-files",
+    is_flag=True,
+    help="Of a table: let its writers add filters to new files. That sets properties of the table.",
 )
 @over_changed_files(strict_option, page_limit_option, state_option, risks=(WEAK_FILTERS,))
 def command(
@@ -90,24 +103,43 @@ def command(
     files.ensure_target()
     table = files.table
     if append and table is not None:
-        raise click.UsageError("--append does not apply to a table: its commit replaces files by copies")
+        raise click.UsageError(
+            "--append does not apply to a table: its commit replaces files by copies"
+        )
     if also_new_files and table is None:
         raise click.UsageError("--also-new-files is for a table")
     if use_advice:
         advice = _advise(files, fpp, engines)
         if advice is None:
-            render.warn("no column deserves a filter that it does not have; sbbf advise reports the reasons")
+            render.warn(
+                "no column deserves a filter that it does not have; sbbf advise reports the reasons"
+            )
             return 0
-        columns, rebuild, files.strict = advice.columns, rebuild or ("all" if advice.rebuild else None), False
+        columns, rebuild, files.strict = (
+            advice.columns,
+            rebuild or ("all" if advice.rebuild else None),
+            False,
+        )
     spec = FilterSpec(columns, fpp, ndv, max_bytes)
     properties: Mapping[str, str | None] = {}
     if table is not None and also_new_files:
         from sbbf_tool.writers.properties import ICEBERG_PROPERTIES, record_properties
 
         # The limit in bytes of a table is for all its columns.
-        properties = record_properties(table.properties, ICEBERG_PROPERTIES.build([replace(spec, max_bytes=None)], table.name_for_property))
+        properties = record_properties(
+            table.properties,
+            ICEBERG_PROPERTIES.build([replace(spec, max_bytes=None)], table.name_for_property),
+        )
     work = files.work(AddFilter(spec, rebuild, engines), files.edit(append=append))
-    return files.report(work, _AddView(spec), columns, spec=spec, rebuild=rebuild, properties=properties, may_lack_columns=use_advice)
+    return files.report(
+        work,
+        _AddView(spec),
+        columns,
+        spec=spec,
+        rebuild=rebuild,
+        properties=properties,
+        may_lack_columns=use_advice,
+    )
 
 
 def _advise(files: ChangedFiles, fpp: float, engines: tuple[str, ...]) -> Fix | None:
@@ -169,21 +201,44 @@ class _AddView(View["AddReport"]):
             self.show_line(page, report)
             _say_counts(page, _count(report))
             return
-        done = "nothing was written" if report.dry_run or report.output == report.file else f"{report.output} is an exact copy"
-        reason = "none of its column chunks has a value" if report.without_values else "it has no row groups"
-        page.say(f"{report.file}: nothing to add, {'all its column chunks have filters' if report.skipped else reason}; {done}")
+        done = (
+            "nothing was written"
+            if report.dry_run or report.output == report.file
+            else f"{report.output} is an exact copy"
+        )
+        reason = (
+            "none of its column chunks has a value"
+            if report.without_values
+            else "it has no row groups"
+        )
+        page.say(
+            f"{report.file}: nothing to add, {'all its column chunks have filters' if report.skipped else reason}; {done}"
+        )
         _say_kinds(page, _count(report))
 
     def show_line(self, page: Page, report: AddReport) -> None:
         if not (report.filters or report.planned_filters):
             return
-        skipped = f" {format_count(report.skipped, 'column chunk')} already had a filter." if report.skipped else ""
+        skipped = (
+            f" {format_count(report.skipped, 'column chunk')} already had a filter."
+            if report.skipped
+            else ""
+        )
         if report.dry_run:
-            filters, size = format_count(report.planned_filters, "filter"), page.bytes(report.planned_bytes)
-            page.say(f"Would add at most {filters}, {size}, to {report.output}, from {page.bytes(report.data_bytes)} of data.{skipped}")
+            filters, size = (
+                format_count(report.planned_filters, "filter"),
+                page.bytes(report.planned_bytes),
+            )
+            page.say(
+                f"Would add at most {filters}, {size}, to {report.output}, from {page.bytes(report.data_bytes)} of data.{skipped}"
+            )
             return
         growth = report.new_bytes - report.old_bytes
-        outcome = "Verified by the values as sbbf alone reads them." if report.not_cross_checked else "All values verified."
+        outcome = (
+            "Verified by the values as sbbf alone reads them."
+            if report.not_cross_checked
+            else "All values verified."
+        )
         share = format_percent(abs(growth) / report.old_bytes)
         filters = format_count(len(report.filters), "filter")
         size = f"{page.bytes(abs(growth))} after byte {report.old_bytes:,} ({share})"
@@ -191,21 +246,33 @@ class _AddView(View["AddReport"]):
             size = f"{page.bytes(abs(growth))} {'larger' if growth >= 0 else 'smaller'} ({share})"
         page.say(f"Added {filters} to {report.output}: {size}. {outcome}{skipped}")
         if report.leftover_bytes:
-            page.say(f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them")
+            page.say(
+                f"left over: {page.bytes(report.leftover_bytes)} of earlier changes; the next change without --append drops them"
+            )
 
     def show_end(self, page: Page, files: str) -> None:
         _say_counts(page, self.total)
         size = page.bytes(self.total["bytes_added"])
-        share = f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})" if self.total["bytes_added"] > 0 else ""
+        share = (
+            f" (+{format_percent(self.total['bytes_added'] / self._old_bytes)})"
+            if self.total["bytes_added"] > 0
+            else ""
+        )
         filters = format_count(self.total["filters"], "filter")
-        page.say(f"{files}; {f'at most {filters} would be' if self._is_dry_run else filters} added, {size}{share}")
+        page.say(
+            f"{files}; {f'at most {filters} would be' if self._is_dry_run else filters} added, {size}{share}"
+        )
 
     def show_undo(self, page: Page) -> None:
         super().show_undo(page)
         if self._is_dry_run and self._is_limited:
-            page.say("note: filters of this size may be refused, if the values, which a dry run does not read, are too many for it")
+            page.say(
+                "note: filters of this size may be refused, if the values, which a dry run does not read, are too many for it"
+            )
         if self._example:
-            page.next(("sbbf", "explain", *self._example, "VALUE"), "see which engines use the filters")
+            page.next(
+                ("sbbf", "explain", *self._example, "VALUE"), "see which engines use the filters"
+            )
 
 
 def _count(report: AddReport) -> dict[str, int]:
@@ -221,11 +288,17 @@ def _say_counts(page: Page, counts: Mapping[str, int]) -> None:
 
 def say_without_values(page: Page, count: int) -> None:
     if count:
-        page.say(f"{format_count(count, 'column chunk')} without values {'needs' if count == 1 else 'need'} no filter")
+        page.say(
+            f"{format_count(count, 'column chunk')} without values {'needs' if count == 1 else 'need'} no filter"
+        )
 
 
 def _say_kinds(page: Page, counts: Mapping[str, int]) -> None:
     """Print how many existing filters do not satisfy the request."""
-    kinds = [f"{counts[f'column_chunks_{word}']:,} {word.replace('_', ' ')}" for word in _KINDS if counts[f"column_chunks_{word}"]]
+    kinds = [
+        f"{counts[f'column_chunks_{word}']:,} {word.replace('_', ' ')}"
+        for word in _KINDS
+        if counts[f"column_chunks_{word}"]
+    ]
     if kinds:
         page.say(f"existing filters: {', '.join(kinds)}; --rebuild weak rebuilds them")

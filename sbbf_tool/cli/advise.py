@@ -29,7 +29,18 @@ from sbbf_tool.rules.satisfaction import FPP_TOLERANCE
 if TYPE_CHECKING:
     from sbbf_tool.verbs.advise import AdviceReport, ColumnAdvice
 
-WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars", "iceberg", "trino", *named("writers"), "sbbf")
+WRITERS = (
+    "spark",
+    "parquet-java",
+    "pyarrow",
+    "duckdb",
+    "datafusion",
+    "polars",
+    "iceberg",
+    "trino",
+    *named("writers"),
+    "sbbf",
+)
 
 
 @click.command(cls=Command)
@@ -40,7 +51,9 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
     metavar="QUERY",
     help="An expected query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more). @FILE has one a line; -- begins a comment.",
 )
-@click.option("--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate.")
+@click.option(
+    "--fpp", type=RATIO, default=DEFAULT_FPP, show_default=True, help="Target false-positive rate."
+)
 @engines_option
 @click.option(
     "--writer",
@@ -50,7 +63,9 @@ WRITERS = ("spark", "parquet-java", "pyarrow", "duckdb", "datafusion", "polars",
     help=f"Print settings of a writer for new files. WRITER is {', '.join(WRITERS[:-1])} or {WRITERS[-1]}.",
 )
 @over_files("PATH...", page_limit_option)
-def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[str, ...], emit: str | None) -> int:
+def command(
+    files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[str, ...], emit: str | None
+) -> int:
     """Recommend which columns deserve a filter and at what size, estimate the savings, and print the command that adds the filters.
 
     \b
@@ -75,7 +90,10 @@ def command(files: Files, queries: tuple[str, ...], fpp: float, engines: tuple[s
     document = render.document("advise", report)
     command: tuple[str, ...] = ()
     if report.fix is not None:
-        command = (*command_of(report.fix), *(() if files.where is None else ("--where", files.where)))
+        command = (
+            *command_of(report.fix),
+            *(() if files.where is None else ("--where", files.where)),
+        )
         document["fix"]["command"] = command
     refusal = None if files.table is None else files.table.why_unchangeable
     outputs.print("advise", report, partial(_show, command=command, refusal=refusal), document)
@@ -98,8 +116,18 @@ _COLUMNS = (
     Heading("column", NAME),
     Heading("type", WORD, 5),
     Heading("verdict", WORD),
-    Heading("ndv", ESTIMATE, 3, lambda each: f"{each.ndv:,.0f}" if each.ndv is not None and each.ndv_is_exact else each.ndv),
-    Heading("remaining", WORD, 4, lambda each: f"{format_number(each.after_statistics, exact=True)} of {each.row_groups:,}"),
+    Heading(
+        "ndv",
+        ESTIMATE,
+        3,
+        lambda each: f"{each.ndv:,.0f}" if each.ndv is not None and each.ndv_is_exact else each.ndv,
+    ),
+    Heading(
+        "remaining",
+        WORD,
+        4,
+        lambda each: f"{format_number(each.after_statistics, exact=True)} of {each.row_groups:,}",
+    ),
     Heading("with value", ESTIMATE, 6, "row_groups_with_value"),
     Heading("bitset", BYTES, 2, lambda each: None if each.verdict == "keep" else each.bitset_bytes),
     Heading("all filters", BYTES, of=_bytes_of),
@@ -117,7 +145,9 @@ _QUERIES = (
 )
 
 
-def _show(page: Page, report: AdviceReport, command: tuple[str, ...], refusal: Exception | None) -> None:
+def _show(
+    page: Page, report: AdviceReport, command: tuple[str, ...], refusal: Exception | None
+) -> None:
     """Print the report, and the command that adds the filters, which is empty if none is advised, or why it would be refused."""
     if report.emit is not None:
         page.code(report.emit.text)
@@ -126,7 +156,12 @@ def _show(page: Page, report: AdviceReport, command: tuple[str, ...], refusal: E
     size = f"{page.bytes(report.bytes)}, {format_count(report.row_groups, 'row group')}"
     page.say(f"{files}: {size}; target FPP {report.fpp * 100:g} %")
     page.say_all(_total(page, report))
-    page.table(_COLUMNS, report.columns, most_rows=SCREEN_ROWS, matters=lambda column: column.verdict == "add")
+    page.table(
+        _COLUMNS,
+        report.columns,
+        most_rows=SCREEN_ROWS,
+        matters=lambda column: column.verdict == "add",
+    )
     page.say_all(_reasons(page, report))
     page.table(_QUERIES, report.queries)
     _show_sizes(page, report)
@@ -143,7 +178,11 @@ def _total(page: Page, report: AdviceReport) -> Iterator[str]:
     added = [column for column in report.columns if column.verdict == "add"]
     for best in sorted(added, key=lambda column: column.skipped_if_absent)[-1:]:
         before = best.after_statistics / best.row_groups
-        after = before - best.skipped_if_absent / best.row_group_bytes if best.row_group_bytes else before
+        after = (
+            before - best.skipped_if_absent / best.row_group_bytes
+            if best.row_group_bytes
+            else before
+        )
         yield (
             f"{page.bytes(report.added_bytes)} of new filters and footers, +{format_percent(report.added_bytes / report.bytes)}; a lookup "
             f"of an absent {best.column} then reads {format_percent(max(0.0, after))} of its row groups instead of {format_percent(before)}"
@@ -158,10 +197,18 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
         return f"{column.column} ({column.type})" if types[column.column] > 1 else column.column
 
     columns: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    sources = dict.fromkeys(f" [distinct values: {column.ndv_source}]" for column in report.columns if column.ndv_source)
+    sources = dict.fromkeys(
+        f" [distinct values: {column.ndv_source}]" for column in report.columns if column.ndv_source
+    )
     for column in sorted(report.columns, key=lambda column: column.verdict != "add"):
-        source = f" [distinct values: {column.ndv_source}]" if column.ndv_source and len(sources) > 1 else ""
-        columns.setdefault((f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []).append(label(column))
+        source = (
+            f" [distinct values: {column.ndv_source}]"
+            if column.ndv_source and len(sources) > 1
+            else ""
+        )
+        columns.setdefault(
+            (f"{column.verdict}: {column.reason}{source}", tuple(column.cautions)), []
+        ).append(label(column))
     for (reason, cautions), names in columns.items():
         joined_names = page.join_names(names)
         yield f"{joined_names}: {reason}"
@@ -170,7 +217,11 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
     if len(sources) == 1:
         yield next(iter(sources))[2:-1]
     kept = {column.column for column in report.columns if column.verdict == "keep"}
-    weak = {each.column for each in report.filter_sizes if each.sizes[0].worst_fpp > FPP_TOLERANCE * report.fpp} & kept
+    weak = {
+        each.column
+        for each in report.filter_sizes
+        if each.sizes[0].worst_fpp > FPP_TOLERANCE * report.fpp
+    } & kept
     if weak:
         yield f"weaker than the target: filters of {page.join_names(sorted(weak))}; add-filter --rebuild weak rebuilds them"
     if any(column.verdict == "left out" for column in report.columns):
@@ -179,10 +230,17 @@ def _reasons(page: Page, report: AdviceReport) -> Iterator[str]:
 
 def _show_sizes(page: Page, report: AdviceReport) -> None:
     """Print what existing filters would take at every half of their size and at the target, if any is larger than the target needs."""
-    larger = [column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target]
+    larger = [
+        column for column in report.filter_sizes if column.sizes[0].bytes > column.bytes_at_target
+    ]
     rows = [row for column in larger for row in rows_of_sizes(column.column, column.sizes)]
     page.table(SIZES, rows, most_rows=SCREEN_ROWS)
     if larger:
-        present, at_target = (sum(sizes) for sizes in zip(*((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True))
+        present, at_target = (
+            sum(sizes)
+            for sizes in zip(
+                *((each.sizes[0].bytes, each.bytes_at_target) for each in larger), strict=True
+            )
+        )
         folded = f"folded to {report.fpp * 100:g} % (sbbf resize --fpp {report.fpp:g}), they would take {page.bytes(at_target)}"
         page.say(f"the bitsets of these filters take {page.bytes(present)}; {folded}")

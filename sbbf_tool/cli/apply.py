@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from sbbf_tool.running.work import Work
     from sbbf_tool.verbs.apply import ApplyReport, DeclaredColumn
 
-_KINDS = {"missing": "missing", "weaker": "weaker", "too large": "too_large", "broken": "broken", "undeclared": "undeclared"}
+_KINDS = {
+    "missing": "missing",
+    "weaker": "weaker",
+    "too large": "too_large",
+    "broken": "broken",
+    "undeclared": "undeclared",
+}
 """The fields of a column that count row groups whose filters are not as declared, by the words for them."""
 _COLUMNS = (
     Heading("column", NAME),
@@ -52,7 +58,9 @@ _BYTES = ("bytes", "estimated_bytes")
 
 
 @click.command(cls=Command)
-@click.option("--remove-undeclared", is_flag=True, help="Also remove filters that are not declared.")
+@click.option(
+    "--remove-undeclared", is_flag=True, help="Also remove filters that are not declared."
+)
 @engines_option
 @over_changed_files(page_limit_option, state_option, metavar="[PATH]...", has_output=False)
 def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ...]) -> int:
@@ -74,10 +82,15 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     declarations = declare_filters(used_config(click.get_current_context()))
     where = None if files.where is None else Predicate(files.where)
     is_given = bool(files.arguments) or files.is_listed
-    parts = select_declared_files(declarations, files.names if is_given else (), where, as_files=files.as_files)
+    parts = select_declared_files(
+        declarations, files.names if is_given else (), where, as_files=files.as_files
+    )
     state = files.state
     files.dry_run |= not files.in_place
-    work = {part: Work(Apply(part.declarations, remove_undeclared, engines), edit=files.edit()) for part in parts}
+    work = {
+        part: Work(Apply(part.declarations, remove_undeclared, engines), edit=files.edit())
+        for part in parts
+    }
     paths = [] if is_given or where is not None else list(paths_of_files(parts))
     run = _DeclaredRun(files, work, paths)
     run.state = state
@@ -85,7 +98,9 @@ def command(files: ChangedFiles, remove_undeclared: bool, engines: tuple[str, ..
     view.commits = run.commits
     if run.commits is None:
         view.undo = files.undo(view.not_undone, is_partial=True)
-    names = tuple(name for part in parts for declaration in part.declarations for name in declaration.columns)
+    names = tuple(
+        name for part in parts for declaration in part.declarations for name in declaration.columns
+    )
     return report_files(run, work[parts[0]], view, names)
 
 
@@ -94,7 +109,16 @@ class _ApplyView(View["ApplyReport"]):
     skipped = "as declared"
     not_undone = "no command restores what sbbf had added before; sbbf remove-filter --ours gives the bytes from before its first change"
     sums = (
-        *(*_KINDS.values(), "limited", "filters", "removals", "data_bytes", "estimated_bytes", "bytes_added", "files_not_as_declared"),
+        *(
+            *_KINDS.values(),
+            "limited",
+            "filters",
+            "removals",
+            "data_bytes",
+            "estimated_bytes",
+            "bytes_added",
+            "files_not_as_declared",
+        ),
         "column_chunks_without_values",
     )
 
@@ -108,16 +132,25 @@ class _ApplyView(View["ApplyReport"]):
 
     def add(self, report: ApplyReport, row: Row[object]) -> int:
         for column in report.columns:
-            self.total.update({name: getattr(column, name) for name in (*_COUNTS, *_BYTES) if name in self.sums})
+            self.total.update(
+                {name: getattr(column, name) for name in (*_COUNTS, *_BYTES) if name in self.sums}
+            )
         for column in report.repeat().columns if self._changes else report.columns:
-            self._columns[column.column].update({name: getattr(column, name) for name in (*_COUNTS, *_BYTES)})
+            self._columns[column.column].update(
+                {name: getattr(column, name) for name in (*_COUNTS, *_BYTES)}
+            )
         for word, filters in (("built", report.filters), ("removed", report.removals)):
             for each in filters if self._changes else ():
                 self._columns[each.column][word] += 1
         self._seconds += report.estimated_seconds
-        self.total.update(filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes)
+        self.total.update(
+            filters=len(report.filters), removals=len(report.removals), data_bytes=report.data_bytes
+        )
         self.total.update(column_chunks_without_values=report.without_values)
-        self.total.update(bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes, files_not_as_declared=not report.holds)
+        self.total.update(
+            bytes_added=report.new_bytes - report.old_bytes + report.planned_bytes,
+            files_not_as_declared=not report.holds,
+        )
         return int(not report.holds)
 
     def answer(self, codes: set[int]) -> int:
@@ -128,7 +161,9 @@ class _ApplyView(View["ApplyReport"]):
         return max(codes)
 
     def show_line(self, page: Page, report: ApplyReport) -> None:
-        parts = [text for column in report.columns if (text := _describe(column, removes=self._removes))]
+        parts = [
+            text for column in report.columns if (text := _describe(column, removes=self._removes))
+        ]
         if not parts:
             return
         change = ""
@@ -139,19 +174,36 @@ class _ApplyView(View["ApplyReport"]):
 
     def show_end(self, page: Page, files: str) -> None:
         keys = (*_COUNTS, "built", "removed", *_BYTES)
-        page.table(_COLUMNS, [(name, *(counts[key] or None for key in keys)) for name, counts in sorted(self._columns.items())])
+        page.table(
+            _COLUMNS,
+            [
+                (name, *(counts[key] or None for key in keys))
+                for name, counts in sorted(self._columns.items())
+            ],
+        )
         say_without_values(page, self.total["column_chunks_without_values"])
         if self.total["undeclared"] and not self._removes:
-            page.say(f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them")
+            page.say(
+                f"undeclared: {format_count(self.total['undeclared'], 'filter')}; --remove-undeclared removes them"
+            )
         if self._changes:
             removals = f", {self.total['removals']:,} removed" if self.total["removals"] else ""
-            page.say(f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, {page.bytes(self.total['bytes_added'])}")
+            page.say(
+                f"{files}; {format_count(self.total['filters'], 'filter')} built{removals}, {page.bytes(self.total['bytes_added'])}"
+            )
         elif self._seconds and not self.total["estimated_bytes"]:
-            page.say(f"{files}; --in-place removes {format_count(self.total['removals'], 'filter')}")
+            page.say(
+                f"{files}; --in-place removes {format_count(self.total['removals'], 'filter')}"
+            )
         elif self._seconds:
-            added, data = page.bytes(self.total["bytes_added"]), page.bytes(self.total["data_bytes"])
+            added, data = (
+                page.bytes(self.total["bytes_added"]),
+                page.bytes(self.total["data_bytes"]),
+            )
             time = timedelta(seconds=ceil(self._seconds / self._workers))
-            page.say(f"{files}; --in-place adds at most {added}, filters and footers, from {data} of data, in about {time}")
+            page.say(
+                f"{files}; --in-place adds at most {added}, filters and footers, from {data} of data, in about {time}"
+            )
         else:
             page.say(files)
 
@@ -161,7 +213,11 @@ class _ApplyView(View["ApplyReport"]):
 
 def _describe(column: DeclaredColumn, *, removes: bool) -> str:
     """Describe how a column deviates from its declaration; empty if it does not."""
-    kinds = ((word, getattr(column, name)) for word, name in _KINDS.items() if name != "undeclared" or removes)
+    kinds = (
+        (word, getattr(column, name))
+        for word, name in _KINDS.items()
+        if name != "undeclared" or removes
+    )
     counts = ", ".join(f"{count:,} {word}" for word, count in kinds if count)
     return f"{column.column} {counts}{f' ({column.fact})' if column.fact else ''}" if counts else ""
 
@@ -169,7 +225,12 @@ def _describe(column: DeclaredColumn, *, removes: bool) -> str:
 class _DeclaredRun(Files):
     """Files and tables with their work; the interface is that of the files of any command."""
 
-    def __init__(self, files: ChangedFiles, work: Mapping[DeclaredFiles, Work[Any]], paths: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        files: ChangedFiles,
+        work: Mapping[DeclaredFiles, Work[Any]],
+        paths: Iterable[tuple[str, str]] = (),
+    ) -> None:
         """Take the work on each part, and the declared paths, which should each match a file, with the folders that they start from."""
         super().__init__(keys=files.keys, jobs=files.jobs, spark=files.spark, outputs=files.outputs)
         self.state = files.state
@@ -183,10 +244,14 @@ class _DeclaredRun(Files):
                 try:
                     if not files.dry_run:
                         table.ensure_changeable(conditional_put=CONDITIONAL_PUT in files.allow)
-                    change = files.begin_change(table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True)
+                    change = files.begin_change(
+                        table, Change("APPLY BLOOM FILTERS"), part.selection, may_lack_columns=True
+                    )
                 except RefusedError as error:
                     if len(work) > 1:
-                        error.hint = "; ".join(filter(None, (error.hint, "no other declared file was changed")))
+                        error.hint = "; ".join(
+                            filter(None, (error.hint, "no other declared file was changed"))
+                        )
                     raise
                 if not files.dry_run:
                     change.show_cost(part.selection, None, None)
@@ -207,7 +272,11 @@ class _DeclaredRun(Files):
         """Yield the row of each file, from its own work."""
         for part, own in self._work.items():
             for row in part.rows(own):
-                self._unmatched = [(path, folder) for path, folder in self._unmatched if not matches_any((path,), folder, row.path)]
+                self._unmatched = [
+                    (path, folder)
+                    for path, folder in self._unmatched
+                    if not matches_any((path,), folder, row.path)
+                ]
                 yield row
         for path, _ in self._unmatched:
             complain(f"sbbf: no file matches the declared path {path!r}", kind="warning")

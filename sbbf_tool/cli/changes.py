@@ -12,7 +12,13 @@ import click
 
 from sbbf_tool.cli.files import Files, over_files
 from sbbf_tool.cli.formats import View
-from sbbf_tool.cli.options import CONDITIONAL_PUT, TABLE_FILES, WEAK_FILTERS, PureSetting, allow_option
+from sbbf_tool.cli.options import (
+    CONDITIONAL_PUT,
+    TABLE_FILES,
+    WEAK_FILTERS,
+    PureSetting,
+    allow_option,
+)
 from sbbf_tool.cli.page import Page
 from sbbf_tool.cli.report import report_files
 from sbbf_tool.cli.spelling import command_of
@@ -32,8 +38,14 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = (
-    click.option("--in-place", is_flag=True, help="Replace each file. That is one step, after the new file has been verified."),
-    click.option("-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."),
+    click.option(
+        "--in-place",
+        is_flag=True,
+        help="Replace each file. That is one step, after the new file has been verified.",
+    ),
+    click.option(
+        "-n", "--dry-run", is_flag=True, help="Report what would be done; build and write nothing."
+    ),
     click.option(
         "--files-per-commit",
         cls=PureSetting,
@@ -43,7 +55,10 @@ _OPTIONS = (
     ),
 )
 _output_option = click.option(
-    "-o", "--output", metavar="OUT", help="Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay."
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Write the new file here; it must not exist. OUT/ is a folder for many: names below PATH stay.",
 )
 _ALLOW_TABLE_FILES = ("--allow", TABLE_FILES)
 
@@ -72,7 +87,9 @@ class ChangedFiles(Files):
             force=WEAK_FILTERS in self.allow,
             files_per_commit=self.files_per_commit,
             # Files of a list keep the names that they have below the working folder.
-            roots=folders_of((".",) if self.is_listed else self.arguments) if self.output is not None else (),
+            roots=folders_of((".",) if self.is_listed else self.arguments)
+            if self.output is not None
+            else (),
             conditional_put=CONDITIONAL_PUT in self.allow,
         )
 
@@ -81,27 +98,43 @@ class ChangedFiles(Files):
         from sbbf_tool.editing.targets import ensure_one_way
 
         if self.state_path is not None and self.output is not None:
-            raise click.UsageError("--state is for files that are changed in place: leave out --output")
+            raise click.UsageError(
+                "--state is for files that are changed in place: leave out --output"
+            )
         if self.table is not None:
             if self.output is not None or not (self.in_place or self.dry_run):
                 raise UsageError("a table changes in one commit", hint="change it in place")
             return
-        ensure_one_way(self.output, self.in_place, self.dry_run, () if self.is_listed else self.arguments)
+        ensure_one_way(
+            self.output, self.in_place, self.dry_run, () if self.is_listed else self.arguments
+        )
         if self.output is None or self.output.endswith("/"):
             if self.output is not None and self.spark is not None:
-                raise click.UsageError("--output is for this machine: with --on spark, change files with --in-place")
+                raise click.UsageError(
+                    "--output is for this machine: with --on spark, change files with --in-place"
+                )
         elif os.path.isdir(self.output):
             raise click.UsageError(f"{self.output} is a folder: write {self.output}/")
         elif self.file is None:
-            raise click.UsageError(f"--output names one file: give a folder for many, {self.output}/, or change them with --in-place")
+            raise click.UsageError(
+                f"--output names one file: give a folder for many, {self.output}/, or change them with --in-place"
+            )
 
-    def begin_change(self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool) -> TableChange:
+    def begin_change(
+        self, table: Table, change: Change, selection: Selection, *, may_lack_columns: bool
+    ) -> TableChange:
         """Begin the change of a table. Raises UsageError if a risk is accepted that only files inside a table have."""
         if TABLE_FILES in self.allow:
             hint = f"leave out --allow {TABLE_FILES}, or give --as-files too, to change the files of all versions without a commit"
             raise UsageError("a table changes in one commit", file=table.name, hint=hint)
         on_cluster = self.spark is not None
-        return table.begin(change, selection.where, self.edit(), may_lack_columns=may_lack_columns, on_cluster=on_cluster)
+        return table.begin(
+            change,
+            selection.where,
+            self.edit(),
+            may_lack_columns=may_lack_columns,
+            on_cluster=on_cluster,
+        )
 
     def undo(self, reason: str, *, is_partial: bool = False) -> Undo | None:
         """Return how to undo what is done in place; `reason` is why some changes have no undo.
@@ -110,11 +143,19 @@ class ChangedFiles(Files):
         """
         if not self.in_place or self.dry_run:
             return None
-        options = [*(["--as-files"] if self.as_files else []), *(_ALLOW_TABLE_FILES if TABLE_FILES in self.allow else [])]
+        options = [
+            *(["--as-files"] if self.as_files else []),
+            *(_ALLOW_TABLE_FILES if TABLE_FILES in self.allow else []),
+        ]
         if not is_partial:
             options += [] if self.files_from is None else ["--files-from", self.files_from]
             options += [] if self.where is None else ["--where", self.where]
-        return Undo(() if is_partial else self.arguments, options, reason, None if self.keys is None else self.keys.path)
+        return Undo(
+            () if is_partial else self.arguments,
+            options,
+            reason,
+            None if self.keys is None else self.keys.path,
+        )
 
     def report(
         self,
@@ -139,7 +180,9 @@ class ChangedFiles(Files):
             from sbbf_tool.running.table import Change
 
             change = Change(f"{work.verb.operation} BLOOM FILTERS", columns, properties or {})
-            self.table_change = self.begin_change(self.table, change, self.selection, may_lack_columns=may_lack_columns)
+            self.table_change = self.begin_change(
+                self.table, change, self.selection, may_lack_columns=may_lack_columns
+            )
             self.table.ensure_changeable(conditional_put=CONDITIONAL_PUT in self.allow)
             self.table_change.ensure_columns(self.selection)
             if not self.dry_run:
@@ -149,11 +192,21 @@ class ChangedFiles(Files):
 
 
 def over_changed_files(
-    *options: Callable[[Any], Any], metavar: str = "PATH...", has_output: bool = True, risks: tuple[str, ...] = ()
+    *options: Callable[[Any], Any],
+    metavar: str = "PATH...",
+    has_output: bool = True,
+    risks: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Turn `function(files, ...)` into a command that changes files, with the options for files, for changes, and these."""
     allow = allow_option(TABLE_FILES, CONDITIONAL_PUT, *risks)
-    return over_files(metavar, *([_output_option] if has_output else []), *_OPTIONS, allow, *options, kind=ChangedFiles)
+    return over_files(
+        metavar,
+        *([_output_option] if has_output else []),
+        *_OPTIONS,
+        allow,
+        *options,
+        kind=ChangedFiles,
+    )
 
 
 _LABEL = "undo: "
@@ -197,7 +250,9 @@ class Undo:
         if not self._changed:
             return
         fix = next(iter(self._fixes)) if len(self._fixes) == 1 else None
-        is_for_all = bool(self.paths or "--files-from" in self.options) and not (self._rest[True] if fix else self._rest)
+        is_for_all = bool(self.paths or "--files-from" in self.options) and not (
+            self._rest[True] if fix else self._rest
+        )
         ours = () if fix else ("--ours",)
         if not fix and self._are_first:
             fix = Fix("remove_filters", (), keys=self.keys)
@@ -205,15 +260,27 @@ class Undo:
             self._show_command(page, fix, self.paths, (*ours, *self.options))
         elif fix and len(self._changed) <= _MOST_PATHS:
             # With the PATHs of the command, filters that other files had before would be removed too.
-            self._show_command(page, fix, self._changed, (*ours, *(each for each in self.options if each in _ALLOW_TABLE_FILES)))
+            self._show_command(
+                page,
+                fix,
+                self._changed,
+                (*ours, *(each for each in self.options if each in _ALLOW_TABLE_FILES)),
+            )
         elif None in self._fixes:
             each = "sbbf remove-filter --ours, on each changed file; --report saves them"
             page.say(f"{_LABEL}{each if self._are_first else self.reason}")
         else:
-            page.say(f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them")
+            page.say(
+                f"{_LABEL}sbbf remove-filter, with the columns that were added to each changed file; --report saves them"
+            )
 
-    def _show_command(self, page: Page, fix: Fix, paths: Sequence[str], options: Sequence[str]) -> None:
+    def _show_command(
+        self, page: Page, fix: Fix, paths: Sequence[str], options: Sequence[str]
+    ) -> None:
         is_long = len(paths) > _MOST_PATHS
         words = command_of(fix if is_long else replace(fix, files=tuple(paths)))
         # PATHs may follow `--`.
-        page.command((*words[:2], *options, *words[2:]), f"{_LABEL}with the same PATHs: " if is_long else _LABEL)
+        page.command(
+            (*words[:2], *options, *words[2:]),
+            f"{_LABEL}with the same PATHs: " if is_long else _LABEL,
+        )

@@ -11,7 +11,14 @@ import click
 from sbbf_tool.cli import render
 from sbbf_tool.cli.command import Command
 from sbbf_tool.cli.files import Files, over_files, page_limit_option, state_option, strict_option
-from sbbf_tool.cli.findings import count_findings, count_gaps, merge_fixes, reason_for_no_rule, show_findings, sum_up
+from sbbf_tool.cli.findings import (
+    count_findings,
+    count_gaps,
+    merge_fixes,
+    reason_for_no_rule,
+    show_findings,
+    sum_up,
+)
 from sbbf_tool.cli.formats import FINDING_FORMATS, TABLE, View
 from sbbf_tool.cli.output import terminal
 from sbbf_tool.cli.page import Page
@@ -51,19 +58,30 @@ def command(files: Files, baseline: str | None, **options: Any) -> int:
 
     context = click.get_current_context()
     declared = "declared" in options["select"]
-    options["select"] = tuple("policy" if name == "declared" else name for name in options["select"])
+    options["select"] = tuple(
+        "policy" if name == "declared" else name for name in options["select"]
+    )
     chosen = policy.from_options(context, options, files.table if declared else None)
     # With a state, footers are not read for this alone: whether a file has the columns is known when all rows are.
     if files.table is None and files.state is None:
         with show_progress("reading the first footers"):
             ensure_columns(files.selection.file_names(), chosen, files.keys)
     if files.table is None and not (files.as_files or files.file):
-        selection = leave_out_old_files(files.selection, policy.declare_filters(used_config(context)))
+        selection = leave_out_old_files(
+            files.selection, policy.declare_filters(used_config(context))
+        )
         files = files if selection is files.selection else files.of_selection(selection)
     # The sums of many files need no more than the findings.
-    is_brief = files.file is None and files.state is None and not terminal().shows_all and files.outputs.formats <= {TABLE, "markdown"}
+    is_brief = (
+        files.file is None
+        and files.state is None
+        and not terminal().shows_all
+        and files.outputs.formats <= {TABLE, "markdown"}
+    )
     reference = read_baseline(baseline) if baseline is not None else Baseline()
-    code = report_files(files, files.work(Check(chosen, is_brief)), _CheckView(files, reference), chosen.columns)
+    code = report_files(
+        files, files.work(Check(chosen, is_brief)), _CheckView(files, reference), chosen.columns
+    )
     if baseline is not None:
         render.warn_of_writers(baseline, "baseline", "the findings that are ignored")
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")
@@ -112,18 +130,30 @@ class _Total:
     def commands(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield the commands that make the changes, each with its files, unless it is for all; a list names many."""
         for fix, names in self.fixes.items():
-            words, count, in_list = command_of(replace(fix, files=tuple(names))), sum(names.values()), ""
+            words, count, in_list = (
+                command_of(replace(fix, files=tuple(names))),
+                sum(names.values()),
+                "",
+            )
             if "" in names:
                 words, in_list = command_of(fix), " in LIST"
                 words = (*words[:2], "--files-from", "LIST", *words[2:])
-            yield "" if count == self.files and not in_list else f" of {format_count(count, 'file')}{in_list}", words
+            yield (
+                ""
+                if count == self.files and not in_list
+                else f" of {format_count(count, 'file')}{in_list}",
+                words,
+            )
 
     @property
     def places(self) -> str:
         return f"{format_count(self.files, 'file')} ({', '.join(self.examples)}{', ...' if self.files > len(self.examples) else ''})"
 
     def __str__(self) -> str:
-        names = [*list(self.columns)[:_MOST_COLUMNS], *(["..."] if len(self.columns) > _MOST_COLUMNS else [])]
+        names = [
+            *list(self.columns)[:_MOST_COLUMNS],
+            *(["..."] if len(self.columns) > _MOST_COLUMNS else []),
+        ]
         columns = f"; column{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else ""
         return f"{format_count(self.findings, 'finding')} in {self.places}{columns}"
 
@@ -134,7 +164,10 @@ class _CheckView(View["CheckReport"]):
     def __init__(self, files: Files, baseline: Baseline) -> None:
         super().__init__()
         self._baseline = baseline
-        self._each_file, self._refusal = terminal().shows_all, files.table and files.table.why_unchangeable
+        self._each_file, self._refusal = (
+            terminal().shows_all,
+            files.table and files.table.why_unchangeable,
+        )
         self._severities: Counter[str] = Counter()
         self._rules: dict[tuple[str, str], _Total] = {}
         self._unchecked: dict[str, _Total] = {}
@@ -145,16 +178,23 @@ class _CheckView(View["CheckReport"]):
         return self._baseline.subtract(report)
 
     def add(self, report: CheckReport, row: Row[object]) -> int:
-        by_rule = render.group(((finding.severity, finding.rule), finding) for finding in report.findings)
+        by_rule = render.group(
+            ((finding.severity, finding.rule), finding) for finding in report.findings
+        )
         for (severity, rule), findings in by_rule.items():
             self._severities[severity] += len(findings)
-            self._rules.setdefault((severity, rule), _Total(findings[0].message)).add(report.file, findings)
+            self._rules.setdefault((severity, rule), _Total(findings[0].message)).add(
+                report.file, findings
+            )
         if row.status == OK and all(outcome.outcome == "not run" for outcome in report.rules):
             reason = reason_for_no_rule(report.rules)
             self._unchecked.setdefault(reason, _Total(reason)).add(report.file)
         unreadable = report.unreadable if row.status == OK else ()
         self._gaps.update(unread=bool(unreadable), locked=bool(report.locked_columns))
-        return max(int(report.failed), render.say_unreadable([(row.path, None, place) for place in unreadable]))
+        return max(
+            int(report.failed),
+            render.say_unreadable([(row.path, None, place) for place in unreadable]),
+        )
 
     def show(self, page: Page, report: CheckReport) -> None:
         show_findings(page, report.findings)
@@ -165,20 +205,32 @@ class _CheckView(View["CheckReport"]):
             self.show(page, report)
 
     def show_end(self, page: Page, files: str) -> None:
-        for (severity, rule), total in sorted(self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0])):
+        for (severity, rule), total in sorted(
+            self._rules.items(), key=lambda item: SEVERITIES.index(item[0][0])
+        ):
             page.say(f"{severity}: {rule}: {total}")
             page.say(f"    {total.message}")
             commands = [] if self._refusal is not None else list(total.commands())
             for files_of, words in commands:
                 page.command(words, f"    fix{files_of}: ")
             if commands and total.with_other_fixes:
-                page.say(f"    other fixes of {format_count(total.with_other_fixes, 'file')}: --format csv prints each file with its fix")
+                page.say(
+                    f"    other fixes of {format_count(total.with_other_fixes, 'file')}: --format csv prints each file with its fix"
+                )
             if any("LIST" in words for _, words in commands):
-                page.say("    LIST: a file that names these files, one per line; --format csv prints each file with its fix")
+                page.say(
+                    "    LIST: a file that names these files, one per line; --format csv prints each file with its fix"
+                )
         if self._refusal is not None and any(total.fixes for total in self._rules.values()):
             page.say(f"no command fixes them: {self._refusal}")
-        page.say_all(f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values())
-        unchecked = f"; no rule ran on {format_count(self._num_unchecked(), 'file')}" if self._unchecked else ""
+        page.say_all(
+            f"no rule ran on {total.places}: {total.message}" for total in self._unchecked.values()
+        )
+        unchecked = (
+            f"; no rule ran on {format_count(self._num_unchecked(), 'file')}"
+            if self._unchecked
+            else ""
+        )
         page.say(f"{files}; {count_findings(self._severities)}{unchecked}{count_gaps(self._gaps)}")
 
     def totals(self) -> dict[str, Any]:

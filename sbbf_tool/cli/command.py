@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sbbf_tool.cli.options import EXPLANATIONS, SECTIONS, SETTINGS, SHARED, about, changes_files, name_of, settable_options
+from sbbf_tool.cli.options import (
+    EXPLANATIONS,
+    SECTIONS,
+    SETTINGS,
+    SHARED,
+    about,
+    changes_files,
+    name_of,
+    settable_options,
+)
 from sbbf_tool.cli.output import limit_complaints, stop_if_unread, terminal, terminal_options
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extension import load, load_each, named
@@ -58,7 +67,12 @@ class Command(click.Command):
                 explanations[section] = EXPLANATIONS.get(name) or explanations.get(section, "")
                 sections[section].append(record)
         if ctx.meta.get(BRIEF):
-            own = [(term, re.split(_SENTENCE, text)[0]) for name in sections if name not in SHARED for term, text in sections[name]]
+            own = [
+                (term, re.split(_SENTENCE, text)[0])
+                for name in sections
+                if name not in SHARED
+                for term, text in sections[name]
+            ]
             sections = {"Options": [*own, sections[SETTINGS][-1]]}
         write_sections(formatter, sections, explanations)
 
@@ -76,12 +90,18 @@ class Command(click.Command):
 
             for parameter in self.params:
                 if not isinstance(parameter.type, click.Choice):
-                    parameter._custom_shell_complete = complete_value  # as if each had been made with it
+                    parameter._custom_shell_complete = (
+                        complete_value  # as if each had been made with it
+                    )
             return super().parse_args(ctx, args)
         try:
             options, _, order = self.make_parser(ctx).parse_args(list(args))
             for option in order:
-                if isinstance(option, click.Option) and not (option.multiple or option.is_flag) and order.count(option) > 1:
+                if (
+                    isinstance(option, click.Option)
+                    and not (option.multiple or option.is_flag)
+                    and order.count(option) > 1
+                ):
                     raise click.UsageError(f"{name_of(option)} is given twice, and takes one value")
         except click.UsageError as error:
             error.ctx = error.ctx or ctx
@@ -113,25 +133,48 @@ def _report_config(config: Config) -> None:
         warn(f"{config.path}: settings of {config.place} are used, and {config.exposure}")
 
 
-def write_purpose(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+def write_purpose(
+    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
+) -> None:
     """Write what a command does and its examples; in a full help, also how."""
-    for paragraph in cleandoc(command.help or "").split("\n\n")[: 2 if ctx.meta.get(BRIEF) else None]:
-        lines = paragraph.splitlines()[1:] if paragraph.startswith("\b") else _wrap(paragraph, formatter.width - 2)
+    for paragraph in cleandoc(command.help or "").split("\n\n")[
+        : 2 if ctx.meta.get(BRIEF) else None
+    ]:
+        lines = (
+            paragraph.splitlines()[1:]
+            if paragraph.startswith("\b")
+            else _wrap(paragraph, formatter.width - 2)
+        )
         formatter.write("".join(("\n", *(f"  {line}\n" for line in lines))))
 
 
 def write_sections(
-    formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]], explanations: Mapping[str, str] | None = None
+    formatter: click.HelpFormatter,
+    sections: Mapping[str, Sequence[tuple[str, str]]],
+    explanations: Mapping[str, str] | None = None,
 ) -> None:
     """Write lists of terms and their explanations under headings, all aligned with each other; omit empty lists."""
-    width = min(max((len(term) for rows in sections.values() for term, _ in rows), default=0), _MOST_CELLS)
+    width = min(
+        max((len(term) for rows in sections.values() for term, _ in rows), default=0), _MOST_CELLS
+    )
     for section, rows in sections.items():
         if rows:
             explanation = (explanations or {}).get(section, "")
-            formatter.write("".join((f"\n{section}:\n", *(f"  {line}\n" for line in _wrap(explanation, formatter.width - 2)))))
+            formatter.write(
+                "".join(
+                    (
+                        f"\n{section}:\n",
+                        *(f"  {line}\n" for line in _wrap(explanation, formatter.width - 2)),
+                    )
+                )
+            )
             for term, text in rows:
                 lines = _wrap(text, formatter.width - width - 4) or [""]
-                start = [f"  {term}\n"] if len(term) > width else [f"  {term:<{width}}  {lines.pop(0)}\n"]
+                start = (
+                    [f"  {term}\n"]
+                    if len(term) > width
+                    else [f"  {term:<{width}}  {lines.pop(0)}\n"]
+                )
                 formatter.write("".join((*start, *(f"{'':{width + 4}}{line}\n" for line in lines))))
 
 
@@ -172,12 +215,24 @@ class CommandsByName(click.Group):
     @cached_property
     def entries(self) -> Mapping[str, CommandEntry]:
         """All commands, those of extensions last. Finding these takes milliseconds, so a command of our own is not looked up here."""
-        return {**self._own, **{name: CommandEntry(*entry) for name, entry in named("commands").items() if self._sections}}
+        return {
+            **self._own,
+            **{
+                name: CommandEntry(*entry)
+                for name, entry in named("commands").items()
+                if self._sections
+            },
+        }
 
     @cached_property
     def sections(self) -> dict[str, list[str]]:
-        by_section = {section: [name for name in names if name in self.entries] for section, names in self._sections.items()}
-        rest = [name for name in self.entries if all(name not in names for names in by_section.values())]
+        by_section = {
+            section: [name for name in names if name in self.entries]
+            for section, names in self._sections.items()
+        }
+        rest = [
+            name for name in self.entries if all(name not in names for names in by_section.values())
+        ]
         return {**by_section, "Extensions" if by_section else "Commands": rest}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -197,35 +252,71 @@ class CommandsByName(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not ctx.meta.get(BRIEF):
             click.Command.format_options(self, ctx, formatter)
-        sections = {"Commands": self._everyday} if ctx.meta.get(BRIEF) and self._everyday else self.sections
-        write_sections(formatter, {title: [(name, self.entries[name].summary) for name in names] for title, names in sections.items()})
+        sections = (
+            {"Commands": self._everyday}
+            if ctx.meta.get(BRIEF) and self._everyday
+            else self.sections
+        )
+        write_sections(
+            formatter,
+            {
+                title: [(name, self.entries[name].summary) for name in names]
+                for title, names in sections.items()
+            },
+        )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name, help=self.entries[name].summary) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        names = [
+            CompletionItem(name, help=self.entries[name].summary)
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = self._own.get(cmd_name) or self.entries.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = load(entry.module if ":" in entry.module else f"{entry.module}:command")
+        command: click.Command = load(
+            entry.module if ":" in entry.module else f"{entry.module}:command"
+        )
         if not any(parameter.name == "terminal_quiet" for parameter in command.params):
             command.params += [
-                *(option for make in (load_each("options", cmd_name) if entry.takes_options else ()) for option in make()),
+                *(
+                    option
+                    for make in (load_each("options", cmd_name) if entry.takes_options else ())
+                    for option in make()
+                ),
                 *([] if isinstance(command, click.Group) else [_config_option()]),
                 *terminal_options(_show_log),
             ]
             if isinstance(command, CommandsByName):
                 command.path = (*self.path, cmd_name)
             for option in settable_options(command):
-                option.envvar = "_".join(["sbbf", *self.path, cmd_name, name_of(option).lstrip("-")]).replace("-", "_").upper()
+                option.envvar = (
+                    "_".join(["sbbf", *self.path, cmd_name, name_of(option).lstrip("-")])
+                    .replace("-", "_")
+                    .upper()
+                )
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if not ctx.resilient_parsing and args and not args[0].startswith("-") and args[0] not in self._own and args[0] not in self.entries:
-            hint = suggest(args[0], self.entries, f"the commands here and of installed extensions are {', '.join(self.entries)}")
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if (
+            not ctx.resilient_parsing
+            and args
+            and not args[0].startswith("-")
+            and args[0] not in self._own
+            and args[0] not in self.entries
+        ):
+            hint = suggest(
+                args[0],
+                self.entries,
+                f"the commands here and of installed extensions are {', '.join(self.entries)}",
+            )
             hint = f"no installed extension has it; {hint}" if self._sections else hint
             raise click.UsageError(f"unknown command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -19,26 +19,47 @@ _NEEDS_NO_QUOTES = re.compile(r"[\w./%+][\w./%+-]*")
 """Other names are not completed: shells would insert them without quotes, and a file may come from a stranger."""
 
 
-def complete_value(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_value(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Return what a value of an option, or an argument, may be; a path where nothing else is known."""
-    paths = ctx.params.get("arguments") or ctx.args  # where click stops at an option without its value
+    paths = (
+        ctx.params.get("arguments") or ctx.args
+    )  # where click stops at an option without its value
     kind = about(parameter).names if isinstance(parameter, click.Option) else FILE
     if parameter.name == "rule":
         kind = GROUP_OR_RULE
     elif parameter.name in ("column", "values", "name"):
         kind = COLUMN if isinstance(parameter, click.Option) else None
-    elif parameter.name == "arguments" and paths and "COLUMN" in (parameter.metavar or "") and not ctx.params.get("column"):
+    elif (
+        parameter.name == "arguments"
+        and paths
+        and "COLUMN" in (parameter.metavar or "")
+        and not ctx.params.get("column")
+    ):
         items = _matching(_columns(paths), incomplete)
         if items:
             return items
     if kind == FILE:
         return [CompletionItem(incomplete, type="file")]
-    names = _columns(paths) if kind == COLUMN else _rules() if kind == GROUP_OR_RULE else _types() if kind == TYPE else ()
+    names = (
+        _columns(paths)
+        if kind == COLUMN
+        else _rules()
+        if kind == GROUP_OR_RULE
+        else _types()
+        if kind == TYPE
+        else ()
+    )
     return _matching(names, incomplete)
 
 
 def _matching(names: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name, help=text) for name, text in names if name.startswith(incomplete) and _NEEDS_NO_QUOTES.fullmatch(name)]
+    return [
+        CompletionItem(name, help=text)
+        for name, text in names
+        if name.startswith(incomplete) and _NEEDS_NO_QUOTES.fullmatch(name)
+    ]
 
 
 def _columns(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -66,8 +87,19 @@ def _parquet_file(path: str) -> str | None:
         return None
     if stat.S_ISREG(mode):
         return path
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in ("", *sorted(names)))
-    return next((file for file in islice(files, _MOST_ENTRIES) if file.endswith(".parquet") and os.path.isfile(file)), None)
+    files = (
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in ("", *sorted(names))
+    )
+    return next(
+        (
+            file
+            for file in islice(files, _MOST_ENTRIES)
+            if file.endswith(".parquet") and os.path.isfile(file)
+        ),
+        None,
+    )
 
 
 def _rules() -> Iterator[tuple[str, str]]:

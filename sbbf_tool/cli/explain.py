@@ -36,7 +36,12 @@ _COLUMNS = (
     Heading("statistics", WORD),
     Heading("dictionary", WORD, of=lambda row: row.dictionary or "-"),
     Heading("filter", WORD),
-    Heading("reason", SENTENCE, 4, lambda row: row.statistics_reason or row.dictionary_reason or row.filter_reason),
+    Heading(
+        "reason",
+        SENTENCE,
+        4,
+        lambda row: row.statistics_reason or row.dictionary_reason or row.filter_reason,
+    ),
 )
 _ENGINES = (
     Heading("engine", SENTENCE, of="name"),
@@ -61,7 +66,13 @@ _SUMS = (
 @query_options
 @engines_option
 @over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, page_limit_option)
-def command(files: Files, column: str | None, named_values: tuple[str, ...], ask_null: bool, engines: tuple[str, ...]) -> int:
+def command(
+    files: Files,
+    column: str | None,
+    named_values: tuple[str, ...],
+    ask_null: bool,
+    engines: tuple[str, ...],
+) -> int:
     """Show which row groups a query for COLUMN = VALUE reads, and whether the statistics, the dictionary or the filter excludes each of the
     others.
 
@@ -94,7 +105,10 @@ def _group(rows: Iterable[Sequence[object]]) -> list[tuple[object, ...]]:
     """Return rows, of which the first cell is the name of an engine, with one row for all engines with the same results."""
     names = render.group((tuple(cells), name) for name, *cells in rows)
     is_about_all = len(names) == 1 and len(next(iter(names.values()))) > 1
-    return [(f"all {len(same)} engines" if is_about_all else ", ".join(map(str, same)), *cells) for cells, same in names.items()]
+    return [
+        (f"all {len(same)} engines" if is_about_all else ", ".join(map(str, same)), *cells)
+        for cells, same in names.items()
+    ]
 
 
 class _ExplainView(AnswerView["ExplainReport"]):
@@ -108,16 +122,31 @@ class _ExplainView(AnswerView["ExplainReport"]):
         if report.engines:
             self.counts.update(bytes=report.bytes, row_groups=len(report.row_groups))
         for engine in report.engines:
-            skipped = engine.skipped_by_statistics + engine.skipped_by_dictionary + engine.skipped_by_filter
+            skipped = (
+                engine.skipped_by_statistics
+                + engine.skipped_by_dictionary
+                + engine.skipped_by_filter
+            )
             sums = self._sums.setdefault(engine.name, Counter())
-            sums.update(row_groups_skipped=skipped, row_groups_read=engine.row_groups_read, bytes_skipped=engine.bytes_skipped)
+            sums.update(
+                row_groups_skipped=skipped,
+                row_groups_read=engine.row_groups_read,
+                bytes_skipped=engine.bytes_skipped,
+            )
         return self.take_answer(report, row, is_absent=report.absent)
 
     def show(self, page: Page, report: ExplainReport) -> None:
-        page.say(f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}")
+        page.say(
+            f"{report.file}: column {report.column}, {report.type}, value {render.value(report.value)}"
+        )
         page.table(_COLUMNS, report.row_groups, matters=lambda each: not each.is_absent)
-        page.say("row groups that each engine skips by statistics, dictionary or filter, and reads:")
-        page.table(_ENGINES, _group([heading.cell_of(engine) for heading in _ENGINES] for engine in report.engines))
+        page.say(
+            "row groups that each engine skips by statistics, dictionary or filter, and reads:"
+        )
+        page.table(
+            _ENGINES,
+            _group([heading.cell_of(engine) for heading in _ENGINES] for engine in report.engines),
+        )
         if len(report.engines) == 1:
             page.say(f"{report.engines[0].name}: {report.engines[0].explanation}")
         if report.note:
@@ -133,11 +162,17 @@ class _ExplainView(AnswerView["ExplainReport"]):
         rows: list[tuple[object, ...]] = []
         for name, each in self._sums.items():
             share = each["bytes_skipped"] / num_bytes if num_bytes else None
-            rows.append((name, row_groups, each["row_groups_skipped"], each["row_groups_read"], share))
+            rows.append(
+                (name, row_groups, each["row_groups_skipped"], each["row_groups_read"], share)
+            )
         page.table(_SUMS, _group(rows))
         page.say(f"{files}{self.say_what_lacks()}")
 
     def totals(self) -> dict[str, Any]:
-        names = {"row_groups": "row_groups", "bytes": "bytes", "files_without_column": "without_column"}
+        names = {
+            "row_groups": "row_groups",
+            "bytes": "bytes",
+            "files_without_column": "without_column",
+        }
         sums = {key: self.counts[name] for key, name in names.items()}
         return {**sums, "engines": [{"name": name, **each} for name, each in self._sums.items()]}

@@ -53,9 +53,19 @@ def _read_keys(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 _OPTIONS = (
-    click.option("--files-from", metavar="FILE", help="Read PATHs from this file, which lines or NUL bytes end; - is standard input."),
-    click.option("--as-files", is_flag=True, help="Take the files below the root, those of old versions too."),
-    click.option("--where", metavar="PREDICATE", help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\"."),
+    click.option(
+        "--files-from",
+        metavar="FILE",
+        help="Read PATHs from this file, which lines or NUL bytes end; - is standard input.",
+    ),
+    click.option(
+        "--as-files", is_flag=True, help="Take the files below the root, those of old versions too."
+    ),
+    click.option(
+        "--where",
+        metavar="PREDICATE",
+        help="Only files of these partitions: \"dt >= '2026-01-01' and region = 'eu'\".",
+    ),
     click.option(
         "--keys",
         metavar="FILE",
@@ -63,7 +73,10 @@ _OPTIONS = (
         help="JSON file with keys.  [default: the one that SBBF_KEYS_FILE names, or the JSON in SBBF_KEYS]",
     ),
     click.option(
-        "--jobs", type=_Count(min=1), metavar="N", help="Workers on this machine, for all files together.  [default: one per core]"
+        "--jobs",
+        type=_Count(min=1),
+        metavar="N",
+        help="Workers on this machine, for all files together.  [default: one per core]",
     ),
     click.option(
         "--on",
@@ -76,8 +89,15 @@ _OPTIONS = (
 
 
 NO_PARTITION = "no file is in the partitions that --where selects"
-strict_option = click.option("--strict", is_flag=True, help="Fail for each file that lacks a column.")
-state_option = click.option("--state", "state_path", metavar="FILE", help="Keep outcomes in this file; skip unchanged files.")
+strict_option = click.option(
+    "--strict", is_flag=True, help="Fail for each file that lacks a column."
+)
+state_option = click.option(
+    "--state",
+    "state_path",
+    metavar="FILE",
+    help="Keep outcomes in this file; skip unchanged files.",
+)
 page_limit_option = click.option(
     "--max-page-bytes",
     cls=PureSetting,
@@ -162,7 +182,9 @@ class Files:
                 raise click.UsageError("no file was given: give PATH or --files-from")
             return self._paths
         if self.arguments:
-            raise click.UsageError(f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}")
+            raise click.UsageError(
+                f"give PATHs either with --files-from or on the command line, not both: {self.arguments[0]}"
+            )
         is_file = self.files_from != "-" and os.path.isfile(self.files_from)
         return names_of(self.files_from) if is_file else self._piped_names
 
@@ -186,13 +208,26 @@ class Files:
         from sbbf_tool.extension import is_index
         from sbbf_tool.running.selection import find_index
 
-        if len(self.arguments) > 1 and (name := next(filter(is_index, self.arguments), None)) is not None:
+        if (
+            len(self.arguments) > 1
+            and (name := next(filter(is_index, self.arguments), None)) is not None
+        ):
             raise click.UsageError(f"{name} is an index: give it as the only PATH")
-        index = find_index(self.arguments[0]) if len(self.arguments) == 1 and not self.is_listed else None
+        index = (
+            find_index(self.arguments[0])
+            if len(self.arguments) == 1 and not self.is_listed
+            else None
+        )
         if index is not None and not self.takes_index:
-            raise RefusedError("an index is only read", file=index.name, hint="change the files themselves, and then update the index")
+            raise RefusedError(
+                "an index is only read",
+                file=index.name,
+                hint="change the files themselves, and then update the index",
+            )
         if index is not None and self.as_files:
-            raise click.UsageError("an index stands for the files or the table that it names: leave out --as-files")
+            raise click.UsageError(
+                "an index stands for the files or the table that it names: leave out --as-files"
+            )
         if index is not None:
             render.warn_of_writers(index.name, "index", "the files that are opened")
         return index
@@ -215,7 +250,9 @@ class Files:
         if self.is_listed or self.as_files:
             return None
         if len(self._paths) > 1 and (name := next(filter(is_table, self._paths), None)) is not None:
-            raise click.UsageError(f"{name} is a table: give it as the only PATH; --as-files takes the files below it")
+            raise click.UsageError(
+                f"{name} is a table: give it as the only PATH; --as-files takes the files below it"
+            )
         return find_table(self._paths[0]) if len(self._paths) == 1 else None
 
     @property
@@ -226,7 +263,13 @@ class Files:
     @cached_property
     def file(self) -> str | None:
         """The file that the only PATH names, whose report is the whole output; None if there may be several files."""
-        if len(self.arguments) != 1 or self.is_listed or self.where is not None or self.catalog_table is not None or self.index is not None:
+        if (
+            len(self.arguments) != 1
+            or self.is_listed
+            or self.where is not None
+            or self.catalog_table is not None
+            or self.index is not None
+        ):
             return None
         if self.table is not None:
             return None
@@ -253,7 +296,9 @@ class Files:
         from sbbf_tool.running.work import Work
 
         is_strict = self.strict or self.file is not None
-        return Work(verb, keys=self.keys, max_page_bytes=self.max_page_bytes, strict=is_strict, edit=edit)
+        return Work(
+            verb, keys=self.keys, max_page_bytes=self.max_page_bytes, strict=is_strict, edit=edit
+        )
 
     @property
     def selection(self) -> Selection:
@@ -267,7 +312,14 @@ class Files:
             from sbbf_tool.file.partitions import Predicate
 
             where = Predicate(self.where)
-        selection = Selection(self.names, where, self.file, self.table, all_versions=self.all_versions, index=self.index)
+        selection = Selection(
+            self.names,
+            where,
+            self.file,
+            self.table,
+            all_versions=self.all_versions,
+            index=self.index,
+        )
         if self.table is not None:
             self._selection = selection  # it has read the table
         return selection
@@ -281,7 +333,11 @@ class Files:
                 from sbbf_tool.running.incremental import IncrementalRunner
 
                 run = IncrementalRunner(runner, self.state).run
-            yield from run(self.selection, work) if self.table_change is None else self.table_change.rows(run, work)
+            yield from (
+                run(self.selection, work)
+                if self.table_change is None
+                else self.table_change.rows(run, work)
+            )
 
     def combine(self, work: Work[Any]) -> Any:
         """Return the answer of a verb about all files together."""
@@ -312,13 +368,18 @@ class Files:
         if spark_runner is None:
             from sbbf_tool.spark.runner import Spark
 
-            spark_runner = context.meta["sbbf.runner"] = context.with_resource(Spark(*self.spark, progress))
+            spark_runner = context.meta["sbbf.runner"] = context.with_resource(
+                Spark(*self.spark, progress)
+            )
         spark_runner.progress = progress
         return spark_runner
 
 
 def over_files(
-    metavar: str = "PATH...", *options: Callable[[Any], Any], kind: type[Files] = Files, formats: tuple[str, ...] = FORMATS
+    metavar: str = "PATH...",
+    *options: Callable[[Any], Any],
+    kind: type[Files] = Files,
+    formats: tuple[str, ...] = FORMATS,
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Turn `function(files, ...)` into a command with the options of all commands over files, and these; its own options come first.
 
@@ -333,7 +394,9 @@ def over_files(
             own = {name: given.pop(name) for name in names & given.keys()}
             return function(kind(**own, spark=_spark(runner, own["jobs"])), **given)
 
-        return add_options(command, (*options, click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS))
+        return add_options(
+            command, (*options, click.argument("arguments", nargs=-1, metavar=metavar), *_OPTIONS)
+        )
 
     return decorate
 
@@ -346,5 +409,7 @@ def _spark(runner: str | None, jobs: int | None) -> tuple[str | None, dict[str, 
     if name != "spark":
         raise click.UsageError(f"--on takes local, spark or spark:MASTER, not {runner}")
     if jobs is not None:
-        raise click.UsageError("--jobs is for this machine: with --on spark, configure the executors")
+        raise click.UsageError(
+            "--jobs is for this machine: with --on spark, configure the executors"
+        )
     return master or None, spark_settings(click.get_current_context())

@@ -32,7 +32,9 @@ def show_findings(page: Page, findings: Iterable[Finding], table: str = "") -> N
 
 def count_findings(severities: Counter[str]) -> str:
     """Format numbers of findings by severity, such as `2 errors, 1 info`."""
-    counts = [format_count(count, severity) for severity in SEVERITIES if (count := severities[severity])]
+    counts = [
+        format_count(count, severity) for severity in SEVERITIES if (count := severities[severity])
+    ]
     return ", ".join(counts) or "no findings"
 
 
@@ -50,7 +52,11 @@ def describe_locked(columns: Sequence[str]) -> str:
 def count_gaps(files: Counter[str]) -> str:
     """Return the end of the last line for several files that counts those with `unread` chunks or `locked` columns; empty without any."""
     words = {"unread": "column chunks not read", "locked": "locked columns not checked"}
-    return "".join(f"; {text} in {format_count(files[name], 'file')}" for name, text in words.items() if files[name])
+    return "".join(
+        f"; {text} in {format_count(files[name], 'file')}"
+        for name, text in words.items()
+        if files[name]
+    )
 
 
 def reason_for_no_rule(outcomes: Sequence[RuleOutcome]) -> str:
@@ -65,13 +71,21 @@ def sum_up(report: CheckReport) -> str:
     if counts["not run"] == len(report.rules):
         return f"no rule ran: {reason_for_no_rule(report.rules)}"
     count = count_findings(Counter(finding.severity for finding in report.findings))
-    outcomes = [f"{counts[word]} {word}" for word in ("passed", "known", "noted", "failed", "not run") if word != "known" or counts[word]]
+    outcomes = [
+        f"{counts[word]} {word}"
+        for word in ("passed", "known", "noted", "failed", "not run")
+        if word != "known" or counts[word]
+    ]
     return f"{count}; rules: {', '.join(outcomes)}{list_gaps(report.locked_columns, report.unreadable)}"
 
 
 def in_full(findings: Sequence[Finding]) -> list[str]:
     """Return the lines for findings of one rule and file: message, evidence, and the commands that fix them."""
-    return [findings[0].message, *_evidence(findings), *(f"fix: {quote_command(command)}" for command in commands_of(findings))]
+    return [
+        findings[0].message,
+        *_evidence(findings),
+        *(f"fix: {quote_command(command)}" for command in commands_of(findings)),
+    ]
 
 
 def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
@@ -83,7 +97,9 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         facts: dict[str, list[int]] = {}
         for evidence in finding.evidence:
-            facts.setdefault(evidence.fact, []).extend([] if evidence.row_group is None else [evidence.row_group])
+            facts.setdefault(evidence.fact, []).extend(
+                [] if evidence.row_group is None else [evidence.row_group]
+            )
         for fact, numbers in facts.items():
             lines.setdefault((fact, tuple(numbers)), []).append(finding.column or "")
     for (fact, row_groups), columns in list(lines.items())[:_MOST_LINES]:
@@ -94,10 +110,18 @@ def _evidence(findings: Sequence[Finding]) -> Iterator[str]:
 
 def list_places(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield a line for each distinct fact about the data files of a table, with its column and files, but no more than a few lines."""
-    places = ((finding.column, evidence.fact, finding.file) for finding in findings for evidence in finding.evidence)
+    places = (
+        (finding.column, evidence.fact, finding.file)
+        for finding in findings
+        for evidence in finding.evidence
+    )
     files = group(((column, fact), file.rpartition("/")[2]) for column, fact, file in places)
     for (column, fact), names in list(files.items())[:_MOST_LINES]:
-        more = f" and {format_count(len(names) - _MOST_FILES, 'more data file')}" if len(names) > _MOST_FILES else ""
+        more = (
+            f" and {format_count(len(names) - _MOST_FILES, 'more data file')}"
+            if len(names) > _MOST_FILES
+            else ""
+        )
         place = f"column {column}, " if column is not None else ""
         yield f"{place}{', '.join(names[:_MOST_FILES])}{more}: {fact}"
     if len(files) > _MOST_LINES:

@@ -104,6 +104,8 @@ def command(words: tuple[str, ...]) -> None:
         known = group.get_command(context, word) if isinstance(group, click.Group) else None
         if known is None:
             names = group.list_commands(context) if isinstance(group, click.Group) else []
-            raise click.UsageError(f"unknown topic or command {word!r}; {suggest(word, [*topics, *names])}")
+            raise click.UsageError(
+                f"unknown topic or command {word!r}; {suggest(word, [*topics, *names])}"
+            )
         context = known.context_class(known, info_name=word, parent=context)
     click.echo(context.get_help())

@@ -30,7 +30,15 @@ def _type(row: FilterReport) -> str:
 
 
 def _problem(row: FilterReport) -> str:
-    return "unreadable" if row.unreadable else "saturated" if row.saturated else "" if row.has_filter else "none"
+    return (
+        "unreadable"
+        if row.unreadable
+        else "saturated"
+        if row.saturated
+        else ""
+        if row.has_filter
+        else "none"
+    )
 
 
 _COLUMNS = (
@@ -67,19 +75,48 @@ _LAKE = (
     Heading("of data", RATE, 1),
     Heading("mean fpp", RATE),
 )
-_SUMS = ("files", "row_groups_with_filter", "filter_bytes", "chunk_bytes", "fpp_sum", "measurable_filters")
+_SUMS = (
+    "files",
+    "row_groups_with_filter",
+    "filter_bytes",
+    "chunk_bytes",
+    "fpp_sum",
+    "measurable_filters",
+)
 _MOST_BLOCKS = 16
 _MOST_WARNINGS = 1000
 """Number of distinct warnings about several files that are kept in memory."""
 
 
 @click.command(cls=Command)
-@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
-@click.option("--row-groups", "by_row_group", is_flag=True, help="Show each filter: one row per column and row group.")
-@click.option("--quick", is_flag=True, help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out.")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    help="Only this column (repeat for more).",
+)
+@click.option(
+    "--row-groups",
+    "by_row_group",
+    is_flag=True,
+    help="Show each filter: one row per column and row group.",
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Read only footers and headers. The figures that need the bits (fpp, ndv, fill) are left out.",
+)
 @engines_option
 @over_files("PATH...", strict_option)
-def command(files: Files, columns: tuple[str, ...], by_row_group: bool, quick: bool, engines: tuple[str, ...]) -> int:
+def command(
+    files: Files,
+    columns: tuple[str, ...],
+    by_row_group: bool,
+    quick: bool,
+    engines: tuple[str, ...],
+) -> int:
     """Show which columns have Bloom filters and how selective they are.
 
     \b
@@ -93,7 +130,12 @@ def command(files: Files, columns: tuple[str, ...], by_row_group: bool, quick: b
     from sbbf_tool.verbs.inspect import Inspect
 
     view = _InspectView(by_row_group, bool(columns), bitsets=not quick)
-    return report_files(files, files.work(Inspect(columns, terminal().shows_all, not quick, engine_names=engines)), view, columns)
+    return report_files(
+        files,
+        files.work(Inspect(columns, terminal().shows_all, not quick, engine_names=engines)),
+        view,
+        columns,
+    )
 
 
 class _InspectView(View["InspectReport"]):
@@ -103,7 +145,11 @@ class _InspectView(View["InspectReport"]):
     def __init__(self, by_row_group: bool, is_selection: bool, *, bitsets: bool) -> None:
         super().__init__()
         self._by_row_group, self._bitsets = by_row_group, bitsets
-        self._none = "none of these columns has a Bloom filter" if is_selection else "no column has a Bloom filter"
+        self._none = (
+            "none of these columns has a Bloom filter"
+            if is_selection
+            else "no column has a Bloom filter"
+        )
         self._lake: dict[str, dict[str, Any]] = {}
         """The sums of each column that has a filter in any file, over these files."""
         self._warnings: dict[str, tuple[str, int]] = {}
@@ -114,11 +160,20 @@ class _InspectView(View["InspectReport"]):
         for total in report.columns:
             if filters := total.row_groups_with_filter:
                 measurable = 0 if total.mean_fpp is None else filters
-                values = (1, filters, total.filter_bytes, total.chunk_bytes, (total.mean_fpp or 0.0) * measurable, measurable)
+                values = (
+                    1,
+                    filters,
+                    total.filter_bytes,
+                    total.chunk_bytes,
+                    (total.mean_fpp or 0.0) * measurable,
+                    measurable,
+                )
                 sums = self._lake.setdefault(total.column, dict.fromkeys(_SUMS, 0))
                 for name, value in zip(_SUMS, values, strict=True):
                     sums[name] += value
-        for warning in dict.fromkeys(warning for chunk in report.filters for warning in chunk.warnings):
+        for warning in dict.fromkeys(
+            warning for chunk in report.filters for warning in chunk.warnings
+        ):
             if warning in self._warnings or len(self._warnings) < _MOST_WARNINGS:
                 first, files = self._warnings.get(warning, (report.file, 0))
                 self._warnings[warning] = first, files + 1
@@ -127,8 +182,12 @@ class _InspectView(View["InspectReport"]):
         return UnreadableError.exit_code if report.unreadable_filters else 0
 
     def show(self, page: Page, report: InspectReport) -> None:
-        rows = f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
-        page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {shorten(report.created_by or 'an unknown writer')}")
+        rows = (
+            f"{format_count(report.rows, 'row')} in {format_count(report.row_groups, 'row group')}"
+        )
+        page.say(
+            f"{report.file}: {page.bytes(report.file_bytes)}, {rows}, written by {shorten(report.created_by or 'an unknown writer')}"
+        )
         if self._by_row_group:
             page.table(_FILTERS, report.filters, whole=True)
         else:
@@ -136,7 +195,9 @@ class _InspectView(View["InspectReport"]):
         if filters := sum(total.filter_bytes for total in report.columns):
             share = filters / report.file_bytes
             page.say(f"filters: {format_percent(share)} of the file, {page.bytes(filters)}")
-        page.say_all(_list_notes(page, report, self._none, has_bars=self._bitsets and not self._by_row_group))
+        page.say_all(
+            _list_notes(page, report, self._none, has_bars=self._bitsets and not self._by_row_group)
+        )
         if not filters:
             page.next(("sbbf", "advise", report.file), "see which columns deserve a filter")
 
@@ -147,8 +208,14 @@ class _InspectView(View["InspectReport"]):
             columns = sum(total.row_groups_with_filter > 0 for total in report.columns)
             filters = sum(total.row_groups_with_filter for total in report.columns)
             size = page.bytes(sum(total.filter_bytes for total in report.columns))
-            content = f"{format_count(filters, 'filter')} in {format_count(columns, 'column')}, {size}" if filters else "no filters"
-            page.say(f"{report.file}: {page.bytes(report.file_bytes)}, {format_count(report.row_groups, 'row group')}, {content}")
+            content = (
+                f"{format_count(filters, 'filter')} in {format_count(columns, 'column')}, {size}"
+                if filters
+                else "no filters"
+            )
+            page.say(
+                f"{report.file}: {page.bytes(report.file_bytes)}, {format_count(report.row_groups, 'row group')}, {content}"
+            )
 
     def show_end(self, page: Page, files: str) -> None:
         columns = self.totals()["columns"]
@@ -156,51 +223,105 @@ class _InspectView(View["InspectReport"]):
         for each in columns:
             share = each["filter_bytes"] / each["chunk_bytes"] if each["chunk_bytes"] else None
             filters = f"{each['row_groups_with_filter']:,} of {each['row_groups']:,}"
-            rows.append((each["column"], each["files"], filters, each["filter_bytes"], share, each["mean_fpp"]))
+            rows.append(
+                (
+                    each["column"],
+                    each["files"],
+                    filters,
+                    each["filter_bytes"],
+                    share,
+                    each["mean_fpp"],
+                )
+            )
         page.table(_LAKE, rows)
         if not columns:
             page.say(self._none)
         if not self._by_row_group:
-            more = {count: f" and {format_count(count - 1, 'more file')}" if count > 1 else "" for _, count in self._warnings.values()}
-            page.say_all(f"warning: {first}{more[count]}: {warning}" for warning, (first, count) in self._warnings.items())
+            more = {
+                count: f" and {format_count(count - 1, 'more file')}" if count > 1 else ""
+                for _, count in self._warnings.values()
+            }
+            page.say_all(
+                f"warning: {first}{more[count]}: {warning}"
+                for warning, (first, count) in self._warnings.items()
+            )
         content = f"{format_count(self.total['rows'], 'row')} in {format_count(self.total['row_groups'], 'row group')}"
         page.say(f"{files}; {content}, {page.bytes(self.total['bytes'])}")
 
     def totals(self) -> dict[str, Any]:
         columns = []
         for name, sums in self._lake.items():
-            mean_fpp = sums["fpp_sum"] / sums["measurable_filters"] if sums["measurable_filters"] else None
-            columns.append({"column": name, **sums, "row_groups": self.total["row_groups"], "mean_fpp": mean_fpp})
+            mean_fpp = (
+                sums["fpp_sum"] / sums["measurable_filters"] if sums["measurable_filters"] else None
+            )
+            columns.append(
+                {
+                    "column": name,
+                    **sums,
+                    "row_groups": self.total["row_groups"],
+                    "mean_fpp": mean_fpp,
+                }
+            )
         return {**self.total, "columns": columns}
 
 
-def _format_columns(page: Page, report: InspectReport, *, bitsets: bool) -> Iterator[tuple[object, ...]]:
+def _format_columns(
+    page: Page, report: InspectReport, *, bitsets: bool
+) -> Iterator[tuple[object, ...]]:
     filters = group((row.column, row) for row in report.filters)
     for total in report.columns:
         rows = filters.get(total.column)
         if not rows:
             continue
         yield (
-            *(total.column, _type(rows[0]), f"{total.row_groups_with_filter:,} of {total.row_groups:,}", total.filter_bytes or None),
-            total.filter_bytes / total.chunk_bytes if total.chunk_bytes and total.filter_bytes else None,
-            *(total.mean_fpp, max((row.estimated_fpp for row in rows if row.estimated_fpp is not None), default=None)),
+            *(
+                total.column,
+                _type(rows[0]),
+                f"{total.row_groups_with_filter:,} of {total.row_groups:,}",
+                total.filter_bytes or None,
+            ),
+            total.filter_bytes / total.chunk_bytes
+            if total.chunk_bytes and total.filter_bytes
+            else None,
+            *(
+                total.mean_fpp,
+                max(
+                    (row.estimated_fpp for row in rows if row.estimated_fpp is not None),
+                    default=None,
+                ),
+            ),
             max((row.estimated_ndv for row in rows if row.estimated_ndv is not None), default=None),
             page.bars([row.fill_ratio for row in rows], _MOST_BLOCKS) if bitsets else None,
         )
 
 
 def _list_notes(page: Page, report: InspectReport, none: str, *, has_bars: bool) -> Iterator[str]:
-    if not any(row.has_filter for row in report.filters) and "the file has no columns" not in report.notes:
-        yield "no column whose metadata can be read has a Bloom filter" if report.locked_columns else none
+    if (
+        not any(row.has_filter for row in report.filters)
+        and "the file has no columns" not in report.notes
+    ):
+        yield (
+            "no column whose metadata can be read has a Bloom filter"
+            if report.locked_columns
+            else none
+        )
     if report.locked_columns:
         yield f"locked columns (their key was not given): {page.join_names(report.locked_columns)}"
     if encrypted := dict.fromkeys(row.column for row in report.filters if row.encrypted):
         yield f"encrypted: {page.join_names([*encrypted])}"
-    numbers = group(((row.column, warning), row.row_group) for row in report.filters for warning in row.warnings)
-    columns = group(((warning, tuple(row_groups)), column) for (column, warning), row_groups in numbers.items())
+    numbers = group(
+        ((row.column, warning), row.row_group) for row in report.filters for warning in row.warnings
+    )
+    columns = group(
+        ((warning, tuple(row_groups)), column) for (column, warning), row_groups in numbers.items()
+    )
     for (warning, places), names in columns.items():
         yield f"warning: {'columns' if len(names) > 1 else 'column'} {page.join_names(names)}, {format_row_groups(places)}: {warning}"
-    if has_bars and report.row_groups > _MOST_BLOCKS and any(row.fill_ratio is not None for row in report.filters):
+    if (
+        has_bars
+        and report.row_groups > _MOST_BLOCKS
+        and any(row.fill_ratio is not None for row in report.filters)
+    ):
         yield f"note: fill has at most {_MOST_BLOCKS} bars; of several row groups, it shows the fullest filter"
     for note in report.notes:
         yield f"note: {note}"

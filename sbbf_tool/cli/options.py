@@ -15,7 +15,14 @@ from sbbf_tool.numbers import parse_ratio, parse_size
 
 # The sections of the help, in its order. Options of the shared ones mean the same in every command, and are in its full help alone.
 COLUMNS, RULES, SAFETY, VIEW = "Columns", "Rules", "Safety", "View"
-FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = "Files", "Tables", "Keys", "Runner", "Output", "Settings"
+FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS = (
+    "Files",
+    "Tables",
+    "Keys",
+    "Runner",
+    "Output",
+    "Settings",
+)
 SHARED = (FILES, TABLES, KEYS, RUNNER, OUTPUT, SETTINGS)
 
 _OPTIONS = {
@@ -47,7 +54,9 @@ EXPLANATIONS = {
 
 # Where an option may be set, besides the command line: an environment variable or a configuration file.
 ANYWHERE = "anywhere"
-READING = "reading"  # in commands that change no file; in the others it would allow or widen a change
+READING = (
+    "reading"  # in commands that change no file; in the others it would allow or widen a change
+)
 COMMAND_LINE = "command line"
 _PLACES = {
     READING: "--column --value --values-file --null --run --files-from",
@@ -86,7 +95,8 @@ class PureSetting(click.Option):
 
 
 _SECTION, _PLACE, _NAMES = (
-    {option: key for key, options in lists.items() for option in options.split()} for lists in (_OPTIONS, _PLACES, _NAMED)
+    {option: key for key, options in lists.items() for option in options.split()}
+    for lists in (_OPTIONS, _PLACES, _NAMED)
 )
 
 
@@ -98,7 +108,11 @@ def name_of(option: click.Parameter) -> str:
 def about(option: click.Parameter) -> About:
     """Return what an option is about; one that neither says it nor is in the tables is a setting, and for the command line alone."""
     name = name_of(option)
-    known = About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name)) if name in _SECTION else About(SETTINGS, COMMAND_LINE)
+    known = (
+        About(_SECTION[name], _PLACE.get(name, ANYWHERE), _NAMES.get(name))
+        if name in _SECTION
+        else About(SETTINGS, COMMAND_LINE)
+    )
     return getattr(option, "about", None) or known
 
 
@@ -107,7 +121,9 @@ def changes_files(command: click.Command) -> bool:
     return any("--dry-run" in parameter.opts for parameter in command.params)
 
 
-def add_options(command: Callable[..., Any], options: Sequence[Callable[[Any], Any]]) -> Callable[..., Any]:
+def add_options(
+    command: Callable[..., Any], options: Sequence[Callable[[Any], Any]]
+) -> Callable[..., Any]:
     """Add options to a command in their order."""
     for option in reversed(options):
         command = option(command)
@@ -163,7 +179,9 @@ engines_option = click.option(
 class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
     name = "bytes"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
         size = parse_size(str(value))
         if size is None:
             self.fail(f"{value!r} is not a size; write 65536, 64KiB or 1MB", param, ctx)
@@ -171,9 +189,15 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic only since c
 
 
 class _Ratio(click.types.FloatParamType):
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         ratio = parse_ratio(str(value))
-        return ratio if ratio is not None else self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
+        return (
+            ratio
+            if ratio is not None
+            else self.fail(f"{value!r} is no number or percentage; write 0.01 or 1%", param, ctx)
+        )
 
 
 SIZE, RATIO = _Bytes(), _Ratio()

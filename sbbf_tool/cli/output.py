@@ -51,7 +51,9 @@ class Terminal:
 
     def shows_progress(self) -> bool:
         """Return whether progress is drawn on standard error or, where that is no terminal, with --verbose printed now and then."""
-        return not self.quiet and (os.environ.get("TERM") != "dumb" if is_terminal(sys.stderr) else self.verbose)
+        return not self.quiet and (
+            os.environ.get("TERM") != "dumb" if is_terminal(sys.stderr) else self.verbose
+        )
 
 
 MOST_FILES = 20
@@ -107,7 +109,10 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
         if not value:
             return
         if opposite and getattr(terminal(), opposite):
-            stated = [ctx.get_parameter_source(f"terminal_{each}") is ParameterSource.COMMANDLINE for each in (name, opposite)]
+            stated = [
+                ctx.get_parameter_source(f"terminal_{each}") is ParameterSource.COMMANDLINE
+                for each in (name, opposite)
+            ]
             if stated[0] == stated[1]:
                 raise click.UsageError("give one of --quiet and --verbose", ctx)
             if stated[1]:  # the command line overrides settings
@@ -119,11 +124,24 @@ def terminal_options(show_log: Callable[[click.Context], None]) -> list[click.Op
 
     options = {
         ("quiet", "-q", "--quiet"): "Print nothing but errors.",
-        ("verbose", "-v", "--verbose"): "Print what is being done, and where an error came from, to standard error.",
-        ("shows_all", "--all"): "Leave nothing out: print lines about all files, and whole tables and names on any terminal.",
+        (
+            "verbose",
+            "-v",
+            "--verbose",
+        ): "Print what is being done, and where an error came from, to standard error.",
+        (
+            "shows_all",
+            "--all",
+        ): "Leave nothing out: print lines about all files, and whole tables and names on any terminal.",
     }
     return [
-        click.Option([f"terminal_{name}", *names], is_flag=True, expose_value=False, callback=remember, help=text)
+        click.Option(
+            [f"terminal_{name}", *names],
+            is_flag=True,
+            expose_value=False,
+            callback=remember,
+            help=text,
+        )
         for (name, *names), text in options.items()
     ]
 
@@ -270,7 +288,9 @@ def limit_complaints() -> Iterator[None]:
         _complaints.reset(token)
         for kind, count in counts.items():
             if count > MOST_FILES and (kind == "error" or not terminal().quiet):
-                complain(f"sbbf: and {format_count(count - MOST_FILES, f'more {kind}')}; --all shows them")
+                complain(
+                    f"sbbf: and {format_count(count - MOST_FILES, f'more {kind}')}; --all shows them"
+                )
 
 
 def complain(line: str, *, kind: str = "error") -> None:
@@ -279,11 +299,17 @@ def complain(line: str, *, kind: str = "error") -> None:
 
     Inside `limit_complaints`, a line of the `kind` error or warning may be omitted.
     """
-    if (counts := _complaints.get()) is not None and kind in ("error", "warning") and not terminal().shows_all:
+    if (
+        (counts := _complaints.get()) is not None
+        and kind in ("error", "warning")
+        and not terminal().shows_all
+    ):
         counts[kind] += 1
         if counts[kind] > MOST_FILES:
             return
-    for part in writer_for(sys.stderr).wrap(escape(redact_text(name_options(line))), is_error=kind == "error"):
+    for part in writer_for(sys.stderr).wrap(
+        escape(redact_text(name_options(line))), is_error=kind == "error"
+    ):
         print(part, file=sys.stderr, flush=True)
 
 
@@ -325,7 +351,10 @@ def patient_output() -> Iterator[PatientOutput]:
     errors_before = _or_nowhere(sys.stderr)
     status_line = StatusLine(errors_before)
     patient = PatientOutput(_or_nowhere(sys.stdout), status_line)
-    sys.stdout, sys.stderr = cast(TextIO, patient), cast(TextIO, PatientOutput(errors_before, status_line))
+    sys.stdout, sys.stderr = (
+        cast(TextIO, patient),
+        cast(TextIO, PatientOutput(errors_before, status_line)),
+    )
     try:
         yield patient
     finally:

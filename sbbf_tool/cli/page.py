@@ -47,7 +47,9 @@ class Page:
         self._writer = writer_for(sys.stdout) if write is None else Plain()
         self.units = self.is_terminal = write is None and is_terminal(sys.stdout)
         self.width = self._writer.width
-        self._has_blocks = write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+        self._has_blocks = (
+            write is not None or "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+        )
 
     def say(self, line: str, word: str = "") -> None:
         """Print a line, which is escaped. The last `word` and colon in it gets the style of the word."""
@@ -67,7 +69,13 @@ class Page:
         self._print([escape(line) for line in text.splitlines()])
 
     def table(
-        self, columns: Sequence[Heading], rows: Rows, *, whole: bool = False, most_rows: int = MOST_ROWS, matters: Choice | None = None
+        self,
+        columns: Sequence[Heading],
+        rows: Rows,
+        *,
+        whole: bool = False,
+        most_rows: int = MOST_ROWS,
+        matters: Choice | None = None,
     ) -> None:
         """Print a table; without rows, nothing. A terminal gets the first rows, unless the user has requested the `whole` table.
 
@@ -80,7 +88,12 @@ class Page:
         lines: list[str] = []
         while count and not lines:
             lines = self._writer.table(*format_cells(columns, cells[:count], units=self.units))
-            if not whole and self.width is not None and len(lines) > MOST_LINES_OF_TABLE and count > 1:
+            if (
+                not whole
+                and self.width is not None
+                and len(lines) > MOST_LINES_OF_TABLE
+                and count > 1
+            ):
                 # Cells that wrap take several lines.
                 count, lines = min(max(count * MOST_LINES_OF_TABLE // len(lines), 1), count - 1), []
         self._print(lines)
@@ -102,15 +115,24 @@ class Page:
     def join_names(self, names: Sequence[str]) -> str:
         """Join names; a terminal gets the first ones."""
         most = _MOST_NAMES if self.width is not None else len(names)
-        return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+        return ", ".join(names[:most]) + (
+            f" and {len(names) - most:,} more" if len(names) > most else ""
+        )
 
     def bars(self, ratios: Sequence[float | None], most: int) -> str:
         """Draw a bar of eight heights for each ratio from 0 to 1, and a dot for None; several share a bar if there are more than `most`."""
         count = min(len(ratios), most)
         heights, none = ("▁▂▃▄▅▆▇█", "·") if self._has_blocks else ("12345678", ".")
-        groups = (ratios[len(ratios) * at // count : len(ratios) * (at + 1) // count] for at in range(count))
-        highest = (max((ratio for ratio in group if ratio is not None), default=None) for group in groups)
-        return "".join(none if ratio is None else heights[min(int(ratio * 8), 7)] for ratio in highest)
+        groups = (
+            ratios[len(ratios) * at // count : len(ratios) * (at + 1) // count]
+            for at in range(count)
+        )
+        highest = (
+            max((ratio for ratio in group if ratio is not None), default=None) for group in groups
+        )
+        return "".join(
+            none if ratio is None else heights[min(int(ratio * 8), 7)] for ratio in highest
+        )
 
     def bytes(self, count: int) -> str:
         """Format a size within a line: `3.1 kB` or `3,111 bytes`."""
@@ -152,7 +174,12 @@ class MarkdownPage(Page):
         visible, lines = format_cells(columns, cells, units=True)
         rule = ("---:" if column.kind in NUMBERS else "---" for column in visible)
         header = (_markdown(column.name) for column in visible)
-        self._block("\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *(map(_markdown, line) for line in lines))))
+        self._block(
+            "\n".join(
+                f"| {' | '.join(line)} |"
+                for line in (header, rule, *(map(_markdown, line) for line in lines))
+            )
+        )
 
     def _block(self, text: str) -> None:
         self._write(("\n" if self.lines else "") + text + "\n")
@@ -165,7 +192,12 @@ _BLOCK_START = r"^(\d*)([-+=#]|[.)](?= ))"
 
 def _markdown(text: str) -> str:
     """Escape text for a paragraph or a cell: characters with a meaning in Markdown or HTML get a backslash or a reference."""
-    markup = re.sub(_MARKUP, r"\\\g<0>", escape(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    markup = (
+        re.sub(_MARKUP, r"\\\g<0>", escape(text))
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+    )
     # At its start, these would make a paragraph a list or a heading.
     return re.sub(_BLOCK_START, r"\g<1>\\\g<2>", markup)
 
@@ -173,4 +205,6 @@ def _markdown(text: str) -> str:
 def say_not_cross_checked(page: Page, count: int) -> None:
     """Print the number of column chunks that pyarrow should also have decoded but cannot; print nothing if it is 0."""
     if count:
-        page.say(f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}")
+        page.say(
+            f"{format_count(count, 'column chunk')} not cross-checked: pyarrow cannot decode {'it' if count == 1 else 'them'}"
+        )

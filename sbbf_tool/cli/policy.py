@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     from sbbf_tool.running.table import Table
 
 
-_OF_PATHS = ("require", "max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes", "engines", "select", "ignore", "quick", "fail_on")
+_OF_PATHS = (
+    "require",
+    "max_fpp",
+    "max_bytes_share",
+    "min_ndv",
+    "min_chunk_bytes",
+    "engines",
+    "select",
+    "ignore",
+    "quick",
+    "fail_on",
+)
 """The options that can be set for some paths."""
 _RULE_OPTIONS = (
     click.option(
@@ -34,31 +45,64 @@ _RULE_OPTIONS = (
         metavar="RULE",
         help="Run only this rule or group (repeat for more). The group declared has the filters of a table's properties and sbbf.toml.",
     ),
-    click.option("--ignore", multiple=True, metavar="RULE", help="Skip this rule or group (repeat for more)."),
+    click.option(
+        "--ignore", multiple=True, metavar="RULE", help="Skip this rule or group (repeat for more)."
+    ),
     click.option("--quick", is_flag=True, default=None, help="Skip the rules that read data."),
-    click.option("--fail-on", metavar="SEVERITY", help="Fail from this severity on.  [default: error]"),
-    click.option("--baseline", metavar="FILE", help="Do not fail on the findings of this report. It is one of an earlier check."),
+    click.option(
+        "--fail-on", metavar="SEVERITY", help="Fail from this severity on.  [default: error]"
+    ),
+    click.option(
+        "--baseline",
+        metavar="FILE",
+        help="Do not fail on the findings of this report. It is one of an earlier check.",
+    ),
 )
 _OPTIONS = (
     click.option(
-        "--require", multiple=True, metavar="COLUMN", help="This column must have filters (repeat for more). Every row group needs one."
+        "--require",
+        multiple=True,
+        metavar="COLUMN",
+        help="This column must have filters (repeat for more). Every row group needs one.",
     ),
-    click.option("--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."),
     click.option(
-        "--max-bytes-share", cls=PureSetting, type=RATIO, metavar="SHARE", help="Maximum bytes of filters per byte of column data."
+        "--max-fpp", type=RATIO, metavar="RATE", help="Maximum false-positive rate of a filter."
     ),
-    click.option("--min-ndv", cls=PureSetting, type=int, metavar="N", help="Minimum number of distinct values in a filter."),
-    click.option("--min-chunk-bytes", cls=PureSetting, type=SIZE, metavar="SIZE", help="Minimum size of a column chunk that has a filter."),
+    click.option(
+        "--max-bytes-share",
+        cls=PureSetting,
+        type=RATIO,
+        metavar="SHARE",
+        help="Maximum bytes of filters per byte of column data.",
+    ),
+    click.option(
+        "--min-ndv",
+        cls=PureSetting,
+        type=int,
+        metavar="N",
+        help="Minimum number of distinct values in a filter.",
+    ),
+    click.option(
+        "--min-chunk-bytes",
+        cls=PureSetting,
+        type=SIZE,
+        metavar="SIZE",
+        help="Minimum size of a column chunk that has a filter.",
+    ),
     engines_option,
     *_RULE_OPTIONS,
 )
 
 
-rule_options, policy_options = (partial(add_options, options=options) for options in (_RULE_OPTIONS, _OPTIONS))
+rule_options, policy_options = (
+    partial(add_options, options=options) for options in (_RULE_OPTIONS, _OPTIONS)
+)
 """Add the options of every check against rules to a command; and those of the policy of `sbbf check`."""
 
 
-def from_options(ctx: click.Context, options: dict[str, Any], declared_by: Table | None = None) -> Policy | PathPolicies:
+def from_options(
+    ctx: click.Context, options: dict[str, Any], declared_by: Table | None = None
+) -> Policy | PathPolicies:
     """Return the policy of the options, which the configuration file may set for all files or for some paths. Raises UsageError.
 
     The properties of a table can declare filters.
@@ -68,14 +112,21 @@ def from_options(ctx: click.Context, options: dict[str, Any], declared_by: Table
     config = used_config(ctx)
     overrides = {name: value for name, value in options.items() if value not in (None, ())}
     in_file = {
-        name: overrides.pop(name) for name in options if name in overrides and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+        name: overrides.pop(name)
+        for name in options
+        if name in overrides and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
     }
     filters = declare_filters(config)
     if declared_by is not None:
         from sbbf_tool.writers.settings import parse_settings
 
         with ErrorPlace(declared_by.name):
-            filters = (*parse_settings(declared_by.properties, declared_by.column_of_property, is_required=not filters), *filters)
+            filters = (
+                *parse_settings(
+                    declared_by.properties, declared_by.column_of_property, is_required=not filters
+                ),
+                *filters,
+            )
     overrides |= {"filters": filters} if filters else {}
     entries = list(_path_entries(ctx, config)) if config is not None else []
     if not entries:
@@ -89,7 +140,9 @@ def declare_filters(config: Config | None) -> tuple[FilterSpec, ...]:
 
     if config is None or config.filters is None:
         return ()
-    return parse_specs(config.filters, config.path, place_of_filters(config.path), is_named=config.is_named)
+    return parse_specs(
+        config.filters, config.path, place_of_filters(config.path), is_named=config.is_named
+    )
 
 
 def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
@@ -100,13 +153,25 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
     place = f"[{config.place.removesuffix(']')}.paths]]"
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"paths must be written as tables {place}", file=config.path)
-    options = {name_of(option).lstrip("-"): option for option in ctx.command.params if option.name in _OF_PATHS}
+    options = {
+        name_of(option).lstrip("-"): option
+        for option in ctx.command.params
+        if option.name in _OF_PATHS
+    }
     for table in tables:
         ensure_among(table, ["paths", *options], config.path, place)
         globs = table.get("paths")
         globs = [globs] if isinstance(globs, str) else globs
-        if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob for glob in globs):
-            raise UsageError(f"paths must be a glob or a list of globs, not {table.get('paths')!r}", file=config.path, place=place)
+        if (
+            not isinstance(globs, list)
+            or not globs
+            or not all(isinstance(glob, str) and glob for glob in globs)
+        ):
+            raise UsageError(
+                f"paths must be a glob or a list of globs, not {table.get('paths')!r}",
+                file=config.path,
+                place=place,
+            )
         settings = {}
         for key, value in table.items():
             if key != "paths":
@@ -114,7 +179,12 @@ def _path_entries(ctx: click.Context, config: Config) -> Iterator[PathEntry]:
                 assert isinstance(option, click.Option)
                 ensure_kind(option, key, value, replace(config, place=place))
                 settings[str(option.name)] = option.type_cast_value(ctx, value)
-        yield PathEntry(os.path.dirname(os.path.abspath(config.path)), tuple(globs), settings, f"{config.path}: {place}")
+        yield PathEntry(
+            os.path.dirname(os.path.abspath(config.path)),
+            tuple(globs),
+            settings,
+            f"{config.path}: {place}",
+        )
 
 
 _MOST_BYTES = 1 << 30
@@ -133,7 +203,11 @@ class Baseline:
         from sbbf_tool.reports.findings import SEVERITIES
         from sbbf_tool.verbs.check import FAILED, IN_BASELINE, NOTED
 
-        findings = tuple(each for each in report.findings if _key(each.file, each.rule, each.column) not in self._keys)
+        findings = tuple(
+            each
+            for each in report.findings
+            if _key(each.file, each.rule, each.column) not in self._keys
+        )
         if len(findings) == len(report.findings):
             return report
         self.covered += len(report.findings) - len(findings)
@@ -158,15 +232,24 @@ def read_baseline(path: str) -> Baseline:
             text = stream.read(4)
             text += b"" if text == b"PAR1" else stream.read(_MOST_BYTES)
     except (OSError, ValueError) as error:
-        raise UsageError(f"the baseline cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}".lower(), file=path) from None
+        raise UsageError(
+            f"the baseline cannot be read: {getattr(error, 'strerror', None) or 'invalid name'}".lower(),
+            file=path,
+        ) from None
     if len(text) > _MOST_BYTES:
         raise UsageError(f"a baseline must have at most {_MOST_BYTES:,} bytes", file=path)
     try:
-        found = read_rows(path, ["file", "rule", "column"]) if text == b"PAR1" else _findings_of_json(text)
+        found = (
+            read_rows(path, ["file", "rule", "column"])
+            if text == b"PAR1"
+            else _findings_of_json(text)
+        )
         return Baseline((str(file), str(rule), column) for file, rule, column in found)
     except (UnreadableError, ValueError, KeyError, TypeError, RecursionError):
         hint = "save one with sbbf check --report FILE, where FILE ends with .json or .parquet"
-        raise UsageError("the baseline is not a report of sbbf check", file=path, hint=hint) from None
+        raise UsageError(
+            "the baseline is not a report of sbbf check", file=path, hint=hint
+        ) from None
 
 
 def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
@@ -174,9 +257,18 @@ def _findings_of_json(text: bytes) -> list[tuple[str, str, str | None]]:
     kinds = {document["schema"] for document in documents} - {"sbbf.summary", "sbbf.file"}
     if not documents or kinds - {"sbbf.check", *(f"sbbf.{name}" for name in named("rules"))}:
         raise ValueError("another report")
-    findings = (finding for document in documents if document["schema"] in kinds for finding in document["findings"])
+    findings = (
+        finding
+        for document in documents
+        if document["schema"] in kinds
+        for finding in document["findings"]
+    )
     return [(finding["file"], finding["rule"], finding["column"]) for finding in findings]
 
 
 def _key(file: str, rule: str, column: str | None) -> tuple[str, str, str | None]:
-    return escape_bytes(file if "://" in file else os.path.abspath(file)), rule, column and escape_bytes(column)
+    return (
+        escape_bytes(file if "://" in file else os.path.abspath(file)),
+        rule,
+        column and escape_bytes(column),
+    )

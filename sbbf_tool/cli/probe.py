@@ -20,7 +20,14 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_row_groups, some_of
-from sbbf_tool.reports.probe import CANNOT_SAY, NO_FILTER, PRESENT, LongSequence, ProbeReport, RowsReport
+from sbbf_tool.reports.probe import (
+    CANNOT_SAY,
+    NO_FILTER,
+    PRESENT,
+    LongSequence,
+    ProbeReport,
+    RowsReport,
+)
 from sbbf_tool.reports.rows import FAILED, LINK, NOT_QUERIED, REFUSED, UNFINISHED, VANISHED, Row
 
 if TYPE_CHECKING:
@@ -36,15 +43,32 @@ if TYPE_CHECKING:
     help="Query the values in this file too, one per line. Empty lines do not count; - reads standard input.",
 )
 @click.option(
-    "--dialect", cls=PureSetting, metavar="NAME", help="Query filters of this draft of the format too. Without it, they give no answer."
+    "--dialect",
+    cls=PureSetting,
+    metavar="NAME",
+    help="Query filters of this draft of the format too. Without it, they give no answer.",
 )
-@click.option("--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries.")
-@click.option("--confirm", is_flag=True, help="Read the column where values may be. Answers are certain, but for false negatives.")
 @click.option(
-    "--rows", is_flag=True, help="List the rows that have a value: file, row group, row number in the file (from 0), value and column."
+    "--filters-only", is_flag=True, help="Query filters alone, no statistics or dictionaries."
 )
-@click.option("--all-versions", is_flag=True, help="Of a table: search the files of all retained versions, with the rows that are deleted.")
-@click.option("--quick", is_flag=True, help="Of an index: list no files. New and changed ones are missed.")
+@click.option(
+    "--confirm",
+    is_flag=True,
+    help="Read the column where values may be. Answers are certain, but for false negatives.",
+)
+@click.option(
+    "--rows",
+    is_flag=True,
+    help="List the rows that have a value: file, row group, row number in the file (from 0), value and column.",
+)
+@click.option(
+    "--all-versions",
+    is_flag=True,
+    help="Of a table: search the files of all retained versions, with the rows that are deleted.",
+)
+@click.option(
+    "--quick", is_flag=True, help="Of an index: list no files. New and changed ones are missed."
+)
 @over_files("PATH [COLUMN VALUE... | CONDITION] | PATH...", strict_option, formats=ANSWER_FORMATS)
 def command(
     files: Files,
@@ -80,21 +104,38 @@ def command(
     """
     from sbbf_tool.verbs.probe import Probe
 
-    files, column, values, also = read_query(files, column, named_values, values_file, ask_null=ask_null)
+    files, column, values, also = read_query(
+        files, column, named_values, values_file, ask_null=ask_null
+    )
     files.all_versions = all_versions
     if all_versions and files.table is None:
-        raise click.UsageError("--all-versions is for a table: give its root as the only PATH, without --as-files")
+        raise click.UsageError(
+            "--all-versions is for a table: give its root as the only PATH, without --as-files"
+        )
     if quick:
         if files.index is None or files.where is not None or column == "*" or files.strict:
-            raise click.UsageError("--quick is for an index and its column, without --where and --strict")
+            raise click.UsageError(
+                "--quick is for an index and its column, without --where and --strict"
+            )
         files.index.lists = False
-    verb = Probe(None if column == "*" else column, values, dialect, filters_only, confirm or rows, rows, also=also)
+    verb = Probe(
+        None if column == "*" else column,
+        values,
+        dialect,
+        filters_only,
+        confirm or rows,
+        rows,
+        also=also,
+    )
     view = _ProbeView(files, verb, values_file)
     work = files.work(verb)
     code = report_files(files, work, view, work.needs.columns)
     if terminal().verbose:
         requests = f" in {view.counts['requests']:,} requests" if view.counts["requests"] else ""
-        complain(f"read {view.counts['bytes_read']:,} bytes of {format_count(view.counts['files'], 'file')}{requests}", kind="note")
+        complain(
+            f"read {view.counts['bytes_read']:,} bytes of {format_count(view.counts['files'], 'file')}{requests}",
+            kind="note",
+        )
     return code
 
 
@@ -107,7 +148,11 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def __init__(self, files: Files, verb: Probe, values_file: str | None) -> None:
         super().__init__(files, values_file)
-        self._column, self._values, self._confirms = verb.column, len(cast("Sequence[object]", verb.values)), verb.confirm
+        self._column, self._values, self._confirms = (
+            verb.column,
+            len(cast("Sequence[object]", verb.values)),
+            verb.confirm,
+        )
         self.row, self._lists_rows = Row[RowsReport] if verb.rows else None, verb.rows
         self._values_with_hits: set[str] = set()
 
@@ -116,7 +161,9 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def add(self, report: ProbeReport, row: Row[object]) -> int:
         answers = {answer for _, _, answer, *_ in _rows_of(report)} if self._confirms else set()
-        self._values_with_hits.update(row[0] for row in _rows_of(report) if row[2] == PRESENT or not self._confirms)
+        self._values_with_hits.update(
+            row[0] for row in _rows_of(report) if row[2] == PRESENT or not self._confirms
+        )
         self.counts.update(
             present=PRESENT in answers,
             unsure=self._confirms and (bool(report.inconclusive) or bool(answers - {PRESENT})),
@@ -129,7 +176,9 @@ class _ProbeView(AnswerView["ProbeReport"]):
         return self.take_answer(report, row, is_absent=report.is_absent)
 
     def answer(self, codes: set[int]) -> int:
-        return super().answer(codes | ({UsageError.exit_code} if self.total["unprintable"] else set()))
+        return super().answer(
+            codes | ({UsageError.exit_code} if self.total["unprintable"] else set())
+        )
 
     def show(self, page: Page, report: ProbeReport) -> None:
         self.show_line(page, report)
@@ -138,22 +187,36 @@ class _ProbeView(AnswerView["ProbeReport"]):
 
     def show_line(self, page: Page, report: ProbeReport) -> None:
         for match in report.rows:
-            page.say(f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: {render.value(match.value)}")
-        hits = tuple(hit for hit in report.hits if hit.answer != PRESENT) if self._lists_rows else report.hits
+            page.say(
+                f"{_name(report, match.column)}row group {match.row_group}, row {match.row:,}: {render.value(match.value)}"
+            )
+        hits = (
+            tuple(hit for hit in report.hits if hit.answer != PRESENT)
+            if self._lists_rows
+            else report.hits
+        )
         page.say_all(_describe(replace(report, hits=hits), confirms=self._confirms))
 
     def show_end(self, page: Page, files: str) -> None:
         counts, outcomes, answers = self.counts, self.outcomes, []
         if without_filter := counts["without_filter"]:
             has = "has" if without_filter == 1 else "have"
-            page.say(f"any of the values: {format_count(without_filter, 'file')} {has} no filter for {self._column or 'some columns'}")
-        hits = counts["present"] if self._confirms else counts["files"] - counts["inconclusive"] - counts["absent"]
+            page.say(
+                f"any of the values: {format_count(without_filter, 'file')} {has} no filter for {self._column or 'some columns'}"
+            )
+        hits = (
+            counts["present"]
+            if self._confirms
+            else counts["files"] - counts["inconclusive"] - counts["absent"]
+        )
         hold = "may hold" if not self._confirms else "holds" if hits == 1 else "hold"
         inconclusive = 0 if counts["unsure"] else counts["inconclusive"]
         has_candidates = hits or counts["unsure"] or inconclusive
         if counts["files"] and not has_candidates:
             is_certain = self._confirms or counts["without_column"] == counts["files"]
-            answers.append("none of them is in the files" if is_certain else "all of them are excluded")
+            answers.append(
+                "none of them is in the files" if is_certain else "all of them are excluded"
+            )
         for number, noun, what in (
             (hits, "file", f"{hold} {len(self._values_with_hits):,} of the values"),
             (counts["unsure"], "file", "may hold some of them, which reading does not show"),
@@ -161,15 +224,29 @@ class _ProbeView(AnswerView["ProbeReport"]):
             (has_candidates and counts["absent"], "file", "cannot hold any of them"),
             (outcomes[LINK], "linked folder", "skipped, which may hold any of them"),
             (outcomes[UNFINISHED], "unfinished file", "left out, which may hold any of them"),
-            (sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED), "file", "left out, which may hold any of them"),
-            (outcomes[FAILED] + outcomes[REFUSED], "more file" if counts["files"] else "file", "could not be queried"),
+            (
+                sum(outcomes[each] for each in NOT_QUERIED if each != UNFINISHED),
+                "file",
+                "left out, which may hold any of them",
+            ),
+            (
+                outcomes[FAILED] + outcomes[REFUSED],
+                "more file" if counts["files"] else "file",
+                "could not be queried",
+            ),
         ):
             if number:
                 answers.append(f"{format_count(number, noun)} {what}")
         if self.files.index is not None:
-            answers.append(f"the index excludes {format_count(self.files.index.excluded, 'other file')}")
-        queried = f"{format_count(self._values, 'value')} in {format_count(counts['files'], 'file')}"
-        page.say(f"Queried {queried}: {'; '.join(answers) or 'there is none'}{self.say_what_lacks()}")
+            answers.append(
+                f"the index excludes {format_count(self.files.index.excluded, 'other file')}"
+            )
+        queried = (
+            f"{format_count(self._values, 'value')} in {format_count(counts['files'], 'file')}"
+        )
+        page.say(
+            f"Queried {queried}: {'; '.join(answers) or 'there is none'}{self.say_what_lacks()}"
+        )
         page.say_all(self._describe_versions())
 
     def notes(self) -> Iterator[str]:
@@ -182,7 +259,10 @@ class _ProbeView(AnswerView["ProbeReport"]):
         if self.files.all_versions and self.files.table is not None:
             if gone := self.outcomes[VANISHED]:
                 yield f"{format_count(gone, 'file')} of earlier versions {'is' if gone == 1 else 'are'} gone"
-            verb, hint = "is" if self._unlisted == 1 else "are", "; --as-files searches that folder" if self._unlisted else ""
+            verb, hint = (
+                "is" if self._unlisted == 1 else "are",
+                "; --as-files searches that folder" if self._unlisted else "",
+            )
             folder = redact(self.files.table.location)
             yield f"{format_count(self._unlisted, 'Parquet file')} below {folder} {verb} in no retained version{hint}"
 
@@ -199,14 +279,26 @@ class _ProbeView(AnswerView["ProbeReport"]):
             "files_without_filter": self.counts["without_filter"],
             "files_without_column": self.counts["without_column"],
             "bytes_read": self.counts["bytes_read"],
-            **({"files_excluded": self.files.index.excluded} if self.files.index is not None else {}),
-            **({"files_gone": self.outcomes[VANISHED], "files_unlisted": self._unlisted} if self.files.all_versions else {}),
+            **(
+                {"files_excluded": self.files.index.excluded}
+                if self.files.index is not None
+                else {}
+            ),
+            **(
+                {"files_gone": self.outcomes[VANISHED], "files_unlisted": self._unlisted}
+                if self.files.all_versions
+                else {}
+            ),
         }
 
 
 def _name(report: ProbeReport, column: str | None) -> str:
     """Return the beginning of a line: the file and, if the report is about all columns, the column."""
-    return f"{report.file}: {column}: " if report.column is None and column is not None else f"{report.file}: "
+    return (
+        f"{report.file}: {column}: "
+        if report.column is None and column is not None
+        else f"{report.file}: "
+    )
 
 
 def _has_no_filter(report: ProbeReport, each: InconclusiveRowGroups) -> bool:
@@ -217,7 +309,11 @@ def _has_no_filter(report: ProbeReport, each: InconclusiveRowGroups) -> bool:
 def _rows_of(report: ProbeReport) -> Iterable[tuple[Any, ...]]:
     """Return the fields of each hit: of many, objects would cost more than the rest of the work."""
     hits = report.hits
-    return hits.rows() if isinstance(hits, LongSequence) else (tuple(vars(hit).values()) for hit in hits)
+    return (
+        hits.rows()
+        if isinstance(hits, LongSequence)
+        else (tuple(vars(hit).values()) for hit in hits)
+    )
 
 
 def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
@@ -232,7 +328,13 @@ def _describe(report: ProbeReport, *, confirms: bool) -> Iterator[str]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for each in (each for each in report.inconclusive if not _has_no_filter(report, each)):
         reason = f"{each.answer}: {each.reason}" if each.reason else each.answer
-        values = "any of the values" if each.values is None else ", ".join(map(render.value, each.values))
-        groups.setdefault((values, format_row_groups(each.row_groups), reason), []).append(each.column or "")
+        values = (
+            "any of the values"
+            if each.values is None
+            else ", ".join(map(render.value, each.values))
+        )
+        groups.setdefault((values, format_row_groups(each.row_groups), reason), []).append(
+            each.column or ""
+        )
     for (values, numbers, reason), columns in groups.items():
         yield f"{_name(report, some_of(columns))}{values}: {numbers} ({reason})"

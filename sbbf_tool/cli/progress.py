@@ -31,7 +31,9 @@ _display_in_use: ContextVar[_Display | None] = ContextVar("progress", default=No
 
 
 @contextmanager
-def show_progress(step: str = "", *, has_bytes: bool = False, listing: Listing | None = None) -> Iterator[RunProgress]:
+def show_progress(
+    step: str = "", *, has_bytes: bool = False, listing: Listing | None = None
+) -> Iterator[RunProgress]:
     """Show progress while the block runs; yield the numbers to set. A block inside another one replaces its numbers meanwhile.
 
     `step` states what is done while there is nothing to count. `listing` lists the files of the run without reading them: it is called
@@ -72,13 +74,20 @@ class _Work:
         if self._line is None:
             from sbbf_tool.cli.screen import ProgressLine
 
-            self._line = ProgressLine(terminal().width(sys.stderr), has_color=terminal().has_color(sys.stderr))
+            self._line = ProgressLine(
+                terminal().width(sys.stderr), has_color=terminal().has_color(sys.stderr)
+            )
         return self._line.draw(*measure(self.progress))
 
     def begin_listing(self, is_stopped: Callable[[], bool]) -> None:
         """Count the files in another thread, unless that has begun."""
         if self._listing is not None:
-            Thread(target=self._list, args=(self._listing, is_stopped), name="sbbf-listing", daemon=True).start()
+            Thread(
+                target=self._list,
+                args=(self._listing, is_stopped),
+                name="sbbf-listing",
+                daemon=True,
+            ).start()
             self._listing = None
 
     def _list(self, listing: Listing, is_stopped: Callable[[], bool]) -> None:
@@ -114,11 +123,31 @@ def measure(progress: RunProgress) -> tuple[str, int, int | None, bool]:
     """Return what is done in words, how much that is and of how much, if that is known, and whether these are bytes."""
     files, num_bytes = progress.total or (None, None)
     if files in (None, 1) and not progress.files_done:
-        text, done, total = escape(progress.step), progress.step_bytes_done, progress.step_bytes or None
-        return (text if total is None else f"{text}: {format_size(done)} of {format_size(total)}"), done, total, True
-    text = format_count(progress.files_done, "file") if files is None else f"{progress.files_done:,} of {format_count(files, 'file')}"
+        text, done, total = (
+            escape(progress.step),
+            progress.step_bytes_done,
+            progress.step_bytes or None,
+        )
+        return (
+            (text if total is None else f"{text}: {format_size(done)} of {format_size(total)}"),
+            done,
+            total,
+            True,
+        )
+    text = (
+        format_count(progress.files_done, "file")
+        if files is None
+        else f"{progress.files_done:,} of {format_count(files, 'file')}"
+    )
     if not progress.has_bytes or not (progress.bytes_done or progress.step_bytes_done):
         return text, progress.files_done, files, False
-    done = progress.bytes_done + progress.open_bytes * progress.step_bytes_done // (progress.step_bytes or 1)
+    done = progress.bytes_done + progress.open_bytes * progress.step_bytes_done // (
+        progress.step_bytes or 1
+    )
     total = max(num_bytes, done) if num_bytes else None  # a file may have grown since it was listed
-    return f"{text}, {format_size(done)}" + (f" of {format_size(total)}" if total else ""), done, total, True
+    return (
+        f"{text}, {format_size(done)}" + (f" of {format_size(total)}" if total else ""),
+        done,
+        total,
+        True,
+    )

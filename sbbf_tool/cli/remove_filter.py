@@ -19,9 +19,22 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--compact", is_flag=True, help="Drop superseded footers and removed filters. They are unreferenced bytes after the data.")
-@click.option("--ours", is_flag=True, help="Restore the bytes from before the first change by sbbf.")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    help="Only this column's filters (repeat for more).",
+)
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="Drop superseded footers and removed filters. They are unreferenced bytes after the data.",
+)
+@click.option(
+    "--ours", is_flag=True, help="Restore the bytes from before the first change by sbbf."
+)
 @over_changed_files(strict_option)
 def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: bool) -> int:
     """Remove Bloom filters from all columns, or from the given ones.
@@ -44,9 +57,15 @@ def command(files: ChangedFiles, columns: tuple[str, ...], compact: bool, ours: 
         raise click.UsageError("--ours restores whole files: leave out --column and --compact")
     table = files.table
     if ours and table is not None:
-        raise click.UsageError("--ours is for files; a table is restored by its own means, such as RESTORE or a rollback")
+        raise click.UsageError(
+            "--ours is for files; a table is restored by its own means, such as RESTORE or a rollback"
+        )
     has_properties = table is not None and table.takes_properties
-    properties = take_back(table.properties, [*map(table.name_for_property, columns)]) if table and has_properties else {}
+    properties = (
+        take_back(table.properties, [*map(table.name_for_property, columns)])
+        if table and has_properties
+        else {}
+    )
     work = files.work(RemoveFilter(columns, compact, ours), files.edit())
     return files.report(work, _RemoveView(compact, ours), columns, properties=properties)
 
@@ -64,7 +83,9 @@ class _RemoveView(View["RemoveReport"]):
             self.skipped = "not changed by sbbf"
 
     def add(self, report: RemoveReport, row: Row[object]) -> int:
-        self.total.update(filters=len(report.filters), bytes_removed=report.old_bytes - report.new_bytes)
+        self.total.update(
+            filters=len(report.filters), bytes_removed=report.old_bytes - report.new_bytes
+        )
         return 0
 
     def show(self, page: Page, report: RemoveReport) -> None:
@@ -76,12 +97,20 @@ class _RemoveView(View["RemoveReport"]):
     def show_line(self, page: Page, report: RemoveReport) -> None:
         sizes = f"{page.bytes(report.old_bytes)} -> {page.bytes(report.new_bytes)}"
         if self._ours:
-            page.say(f"{'Would restore' if report.dry_run else 'Restored'} {report.output}: {sizes}")
+            page.say(
+                f"{'Would restore' if report.dry_run else 'Restored'} {report.output}: {sizes}"
+            )
             return
         verb = "Would remove" if report.dry_run else "Removed"
-        page.say(f"{verb} {format_count(len(report.filters), 'filter')} from {report.output} ({report.method}): {sizes}")
+        page.say(
+            f"{verb} {format_count(len(report.filters), 'filter')} from {report.output} ({report.method}): {sizes}"
+        )
 
     def show_end(self, page: Page, files: str) -> None:
         size = self.total["bytes_removed"]
-        change = f"{page.bytes(abs(size))} {'smaller' if size > 0 else 'larger'}" if size else "sizes unchanged"
+        change = (
+            f"{page.bytes(abs(size))} {'smaller' if size > 0 else 'larger'}"
+            if size
+            else "sizes unchanged"
+        )
         page.say(f"{files}; {format_count(self.total['filters'], 'filter')}, {change}")

@@ -32,8 +32,19 @@ _COLUMNS = (
 
 
 @click.command(cls=Command)
-@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--rebuild", type=click.Choice(("none",)), help="Drop broken filters instead of building them. The others stay.")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    help="Only this column's filters (repeat for more).",
+)
+@click.option(
+    "--rebuild",
+    type=click.Choice(("none",)),
+    help="Drop broken filters instead of building them. The others stay.",
+)
 @click.option("--quick", is_flag=True, help="Do not verify filters against the data first.")
 @over_changed_files(strict_option, page_limit_option, risks=(WEAK_FILTERS,))
 def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, quick: bool) -> int:
@@ -53,7 +64,11 @@ def command(files: ChangedFiles, columns: tuple[str, ...], rebuild: str | None, 
         return instead(files, columns)
     from sbbf_tool.verbs.repair import Repair
 
-    return files.report(files.work(Repair(columns, rebuild is not None, quick), files.edit()), _RepairView(), columns)
+    return files.report(
+        files.work(Repair(columns, rebuild is not None, quick), files.edit()),
+        _RepairView(),
+        columns,
+    )
 
 
 class _RepairView(View["RepairReport"]):
@@ -68,7 +83,11 @@ class _RepairView(View["RepairReport"]):
         self._is_dry_run = False
 
     def add(self, report: RepairReport, row: Row[object]) -> int:
-        self.total.update(filters=len(report.steps), dropped=_count_dropped(report), findings_remaining=len(report.remaining))
+        self.total.update(
+            filters=len(report.steps),
+            dropped=_count_dropped(report),
+            findings_remaining=len(report.remaining),
+        )
         self._gaps.update(unread=bool(report.unreadable), locked=bool(report.locked_columns))
         self._is_dry_run = report.dry_run
         for message in report.unreadable:
@@ -82,14 +101,28 @@ class _RepairView(View["RepairReport"]):
         would_be = "would be " if report.dry_run else ""
         changes = []
         if report.truncated_to is not None:
-            changes.append(f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append")
+            changes.append(
+                f"{would_be}truncated to {report.truncated_to:,} bytes, its length before an interrupted append"
+            )
         if report.steps:
             growth = report.new_bytes - report.old_bytes
-            size = "" if report.dry_run else f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
+            size = (
+                ""
+                if report.dry_run
+                else f", {page.bytes(abs(growth))} {'added' if growth >= 0 else 'removed'}"
+            )
             changes.append(_describe(len(report.steps), _count_dropped(report), would_be) + size)
-        outcome = "; ".join(changes) or ("nothing repaired" if report.remaining or report.unreadable else "nothing to repair")
-        rebuild = f"; without --rebuild none, the command repairs {page.join_names(report.needs_rebuild)}" if report.needs_rebuild else ""
-        page.say(f"{report.output}: {outcome}{rebuild}{list_gaps(report.locked_columns, report.unreadable)}")
+        outcome = "; ".join(changes) or (
+            "nothing repaired" if report.remaining or report.unreadable else "nothing to repair"
+        )
+        rebuild = (
+            f"; without --rebuild none, the command repairs {page.join_names(report.needs_rebuild)}"
+            if report.needs_rebuild
+            else ""
+        )
+        page.say(
+            f"{report.output}: {outcome}{rebuild}{list_gaps(report.locked_columns, report.unreadable)}"
+        )
         say_not_cross_checked(page, report.not_cross_checked)
 
     def show_line(self, page: Page, report: RepairReport) -> None:
@@ -99,7 +132,9 @@ class _RepairView(View["RepairReport"]):
     def show_end(self, page: Page, files: str) -> None:
         filters, dropped, findings = (self.total[name] for name in self.sums)
         done = _describe(filters, dropped, "would be " if self._is_dry_run else "")
-        page.say(f"{files}; {done}, {format_count(findings, 'finding')} remaining{count_gaps(self._gaps)}")
+        page.say(
+            f"{files}; {done}, {format_count(findings, 'finding')} remaining{count_gaps(self._gaps)}"
+        )
 
 
 def _count_dropped(report: RepairReport) -> int:
@@ -110,4 +145,6 @@ def _describe(filters: int, dropped: int, would_be: str) -> str:
     """Describe what is done to this number of filters, of which some are dropped."""
     if filters == dropped > 0:
         return f"{format_count(dropped, 'filter')} {would_be}dropped"
-    return f"{format_count(filters - dropped, 'filter')} {would_be}repaired" + (f", {dropped:,} {would_be}dropped" if dropped else "")
+    return f"{format_count(filters - dropped, 'filter')} {would_be}repaired" + (
+        f", {dropped:,} {would_be}dropped" if dropped else ""
+    )

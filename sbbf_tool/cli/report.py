@@ -39,10 +39,19 @@ if TYPE_CHECKING:
 _MOST_IN_MEMORY = 1000
 _NOTHING_TO_DO = "nothing to do"
 _UNCOMMITTED = "vanished"
-_IN_SUMMARY = {OK: "done", SKIPPED: "skipped", NOT_APPLICABLE: "not_applicable", REFUSED: "refused", FAILED: "failed", LINK: "links"}
+_IN_SUMMARY = {
+    OK: "done",
+    SKIPPED: "skipped",
+    NOT_APPLICABLE: "not_applicable",
+    REFUSED: "refused",
+    FAILED: "failed",
+    LINK: "links",
+}
 
 
-def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[str, ...] = ()) -> int:
+def report_files(
+    files: Files, work: Work[Any], view: View[Any], columns: tuple[str, ...] = ()
+) -> int:
     """Work on all files and report each with `view`; return the exit code of the command.
 
     If one file is named as PATH, its full report is printed, and its error ends the command. Each of several files gets a line, a JSON
@@ -64,7 +73,11 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
             if not work.changes or view.is_single:
                 raise
             error = interrupt
-            if not loop.end_early(interrupt.code if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int) else INTERRUPTED):
+            if not loop.end_early(
+                interrupt.code
+                if isinstance(interrupt, SystemExit) and isinstance(interrupt.code, int)
+                else INTERRUPTED
+            ):
                 raise
         except SbbfError:
             loop.note_commits()
@@ -81,7 +94,14 @@ def report_files(files: Files, work: Work[Any], view: View[Any], columns: tuple[
 class _Loop:
     """The rows so far: the number of files by status, the messages already printed, and the exit codes."""
 
-    def __init__(self, files: Files, work: Work[Any], view: View[Any], outputs: Sequence[Output], columns: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        files: Files,
+        work: Work[Any],
+        view: View[Any],
+        outputs: Sequence[Output],
+        columns: tuple[str, ...],
+    ) -> None:
         self._files, self._work, self._view, self._outputs = files, work, view, outputs
         self._is_single = files.file is not None
         self._roots = () if self._is_single else tuple(map(redact, files.roots))
@@ -100,7 +120,9 @@ class _Loop:
         """Take a row, unless all rows so far have a usage error: if each file has one, `ensure_usable` raises the first."""
         if self._held is not None:
             self._held.append(row)
-            if (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(self._held) <= _MOST_IN_MEMORY:
+            if (row.exit_code == UsageError.exit_code or lacks_columns(row)) and len(
+                self._held
+            ) <= _MOST_IN_MEMORY:
                 return
         rows, self._held = self._held or [row], None
         for each in rows:
@@ -111,7 +133,9 @@ class _Loop:
 
     def ensure_usable(self) -> None:
         if self._held and not (self._files.index is not None and self._files.index.excluded):
-            raise self._held[0].error or UsageError(reason_of(self._held[0]), file=self._held[0].path)
+            raise self._held[0].error or UsageError(
+                reason_of(self._held[0]), file=self._held[0].path
+            )
         for row in self._held or ():
             self._take(row)
 
@@ -132,7 +156,10 @@ class _Loop:
             code = self._report(shown)
             self._codes.update({code} if row.reason != VANISHED else ())
             if view.commits is not None:
-                view.commits.add(raw_row.path, {name: number - before[name] for name, number in view.total.items()})
+                view.commits.add(
+                    raw_row.path,
+                    {name: number - before[name] for name, number in view.total.items()},
+                )
         item = Item(view.schema, row.report, row, shown=shown.report)
         for output in self._outputs:
             output.add(item)
@@ -143,7 +170,9 @@ class _Loop:
             return str(row.reason)
         if row.status == SKIPPED and (row.reason or "").startswith(NOT_APPLICABLE):
             return NOT_APPLICABLE
-        is_done = row.status == SKIPPED and (self._files.table_change is None or _has_nothing_to_do(row))
+        is_done = row.status == SKIPPED and (
+            self._files.table_change is None or _has_nothing_to_do(row)
+        )
         return _NOTHING_TO_DO if is_done else row.status
 
     def _report(self, row: Row[Any]) -> int:
@@ -154,7 +183,12 @@ class _Loop:
         # Other commands show the warnings of a report in their output.
         for warning in getattr(report, "warnings", ()) if self._work.changes else ():
             self._say(None if self._is_single else row.path, warning, "warning")
-        if view.commits is not None and row.status == SKIPPED and report is None and not _has_nothing_to_do(row):
+        if (
+            view.commits is not None
+            and row.status == SKIPPED
+            and report is None
+            and not _has_nothing_to_do(row)
+        ):
             self._say(row.path, f"skipped: {reason}", "note")
         if reason in NOT_QUERIED or (reason == LINK and view.lists_answers):
             self._say(row.path, reason, "warning")
@@ -169,7 +203,10 @@ class _Loop:
         if terminal().quiet and kind != "error":
             return
         if (kind, message) not in self._messages:
-            complain(f"sbbf: {'warning: ' if kind == 'warning' else ''}{'' if path is None else f'{path}: '}{message}", kind=kind)
+            complain(
+                f"sbbf: {'warning: ' if kind == 'warning' else ''}{'' if path is None else f'{path}: '}{message}",
+                kind=kind,
+            )
         if kind != "warning" and terminal().shows_all:
             return
         if len(self._messages) < _MOST_IN_MEMORY or (kind, message) in self._messages:
@@ -177,7 +214,12 @@ class _Loop:
 
     def end(self) -> int:
         """End the outputs of a complete run; return the exit code of the command."""
-        view, codes, counts, index = self._view, self._codes, self._counts, self._files.index  # apply has no selection of its own
+        view, codes, counts, index = (
+            self._view,
+            self._codes,
+            self._counts,
+            self._files.index,
+        )  # apply has no selection of its own
         for reason in self._columns.unknown(0 if index is None else index.excluded):
             complain(f"sbbf: no file has the column: {reason}")
             codes.add(UsageError.exit_code)
@@ -205,13 +247,29 @@ class _Loop:
 
     def _summarize(self, code: int, *, has_sums: bool) -> dict[str, Any]:
         """Return the document that sums up the files."""
-        view, counts = self._view, {name: self._counts[status] for status, name in _IN_SUMMARY.items()}
+        view, counts = (
+            self._view,
+            {name: self._counts[status] for status, name in _IN_SUMMARY.items()},
+        )
         counts["refused"] += self._counts[_UNCOMMITTED]
-        counts["skipped"] += self._counts[_NOTHING_TO_DO] + sum(self._counts[reason] for reason in LEFT_OUT)
-        unchanged = {"unchanged": self._unchanged} if has_sums and self._files.state is not None else {}
+        counts["skipped"] += self._counts[_NOTHING_TO_DO] + sum(
+            self._counts[reason] for reason in LEFT_OUT
+        )
+        unchanged = (
+            {"unchanged": self._unchanged} if has_sums and self._files.state is not None else {}
+        )
         columns = {"columns": self._columns.documents()} if has_sums and self._has_columns else {}
-        totals = {**view.totals(), **(view.commits.document() if has_sums and view.commits is not None else {})}
-        head = {"command": view.schema, "files": self._counts.total(), **counts, **unchanged, "exit_code": code}
+        totals = {
+            **view.totals(),
+            **(view.commits.document() if has_sums and view.commits is not None else {}),
+        }
+        head = {
+            "command": view.schema,
+            "files": self._counts.total(),
+            **counts,
+            **unchanged,
+            "exit_code": code,
+        }
         return render.document("summary", {**head, **columns, "totals": totals})
 
     def end_early(self, code: int) -> bool:
@@ -230,7 +288,10 @@ class _Loop:
         self.note_commits()
         if self._files.outputs.report is None or view.commits is not None:
             return False
-        complain("sbbf: the report has the files so far; name another for the next run, which would replace it", kind="note")
+        complain(
+            "sbbf: the report has the files so far; name another for the next run, which would replace it",
+            kind="note",
+        )
         self._outputs[-1].end(self._summarize(code, has_sums=False), str(self))
         return True
 
@@ -244,16 +305,30 @@ class _Loop:
         counts = self._counts
         words = {OK: self._view.done, _NOTHING_TO_DO: self._view.skipped}
         statuses = (OK, _NOTHING_TO_DO, NOT_APPLICABLE, SKIPPED, _UNCOMMITTED, REFUSED, FAILED)
-        shares = [f"{counts[status]:,} {words.get(status, status)}" for status in statuses if counts[status]]
+        shares = [
+            f"{counts[status]:,} {words.get(status, status)}"
+            for status in statuses
+            if counts[status]
+        ]
         shares += [f"{format_count(counts[LINK], 'link')} skipped"] if counts[LINK] else []
-        shares += [f"{counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if counts[reason]]
-        shares += [f"{self._unchanged:,} of them unchanged and not opened"] if self._unchanged and self._files.state is not None else []
+        shares += [
+            f"{counts[reason]:,} left out ({reason})" for reason in LEFT_OUT if counts[reason]
+        ]
+        shares += (
+            [f"{self._unchanged:,} of them unchanged and not opened"]
+            if self._unchanged and self._files.state is not None
+            else []
+        )
         return f"{format_count(counts.total(), 'file')}: {', '.join(shares) or 'nothing to do'}"
 
 
 def _has_nothing_to_do(row: Row[Any]) -> bool:
     """Return whether that is why the file is skipped: files of a table are skipped for more reasons."""
-    return row.reason == HAS_EVERY_FILTER or row.report is not None or isinstance(row.error, NothingToDoError)
+    return (
+        row.reason == HAS_EVERY_FILTER
+        or row.report is not None
+        or isinstance(row.error, NothingToDoError)
+    )
 
 
 def _prepare(row: Row[Any], view: View[Any]) -> Row[Any]:
@@ -271,7 +346,14 @@ def _shorten(row: Row[Any], roots: tuple[str, ...]) -> Row[Any]:
     root = next(filter(row.path.startswith, roots), "")
     report: Any = row.report
     if report is not None:
-        report = replace(report, **{name: getattr(report, name).removeprefix(root) for name in ("file", "output") if hasattr(report, name)})
+        report = replace(
+            report,
+            **{
+                name: getattr(report, name).removeprefix(root)
+                for name in ("file", "output")
+                if hasattr(report, name)
+            },
+        )
     return replace(row, path=row.path.removeprefix(root), report=report)
 
 
@@ -283,7 +365,11 @@ def interrupts_later() -> Iterator[None]:
         yield
         return
     received: list[tuple[int, Any]] = []
-    handlers = {number: handler for number in signal.valid_signals() if callable(handler := signal.getsignal(number))}
+    handlers = {
+        number: handler
+        for number in signal.valid_signals()
+        if callable(handler := signal.getsignal(number))
+    }
     for number in handlers:
         signal.signal(number, lambda *number_and_frame: received.append(number_and_frame))
     try:

@@ -34,16 +34,42 @@ _COLUMNS = (
 )
 
 
-SIZES = (Heading("column", NAME), Heading("size", WORD), Heading("bitsets", BYTES), Heading("mean fpp", RATE), Heading("worst fpp", RATE))
+SIZES = (
+    Heading("column", NAME),
+    Heading("size", WORD),
+    Heading("bitsets", BYTES),
+    Heading("mean fpp", RATE),
+    Heading("worst fpp", RATE),
+)
 """What filters take as they are, and at every half of their size."""
 
 
 @click.command(cls=Command)
-@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column's filters (repeat for more).")
-@click.option("--fpp", type=RATIO, metavar="RATE", help="The smallest size with at most this false-positive rate.")
-@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="The largest size per row group, such as 64KiB.")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    help="Only this column's filters (repeat for more).",
+)
+@click.option(
+    "--fpp",
+    type=RATIO,
+    metavar="RATE",
+    help="The smallest size with at most this false-positive rate.",
+)
+@click.option(
+    "--max-bytes",
+    "num_bytes",
+    type=SIZE,
+    metavar="BYTES",
+    help="The largest size per row group, such as 64KiB.",
+)
 @over_changed_files(strict_option, risks=(WEAK_FILTERS,))
-def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None) -> int:
+def command(
+    files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, num_bytes: int | None
+) -> int:
     """Resize filters to meet a false-positive rate, or a largest size.
 
     \b
@@ -56,7 +82,9 @@ def command(files: ChangedFiles, columns: tuple[str, ...], fpp: float | None, nu
     """
     from sbbf_tool.verbs.resize import Resize
 
-    return files.report(files.work(Resize(columns, fpp, num_bytes), files.edit()), _ResizeView(), columns)
+    return files.report(
+        files.work(Resize(columns, fpp, num_bytes), files.edit()), _ResizeView(), columns
+    )
 
 
 class _ResizeView(View["ResizeReport"]):
@@ -70,7 +98,9 @@ class _ResizeView(View["ResizeReport"]):
     def add(self, report: ResizeReport, row: Row[object]) -> int:
         old, new = _count_bytes(report)
         self.total.update(filters=len(report.filters), old_bitset_bytes=old, new_bitset_bytes=new)
-        self._all_bytes += sum({(size.column, size.row_group): size.bytes for size in reversed(report.sizes)}.values())
+        self._all_bytes += sum(
+            {(size.column, size.row_group): size.bytes for size in reversed(report.sizes)}.values()
+        )
         for place in report.not_resized:
             render.warn(f"{row.path}: {place}; not resized")
         return 0
@@ -86,19 +116,29 @@ class _ResizeView(View["ResizeReport"]):
 
     def _say(self, page: Page, report: ResizeReport) -> None:
         verb = "Would resize" if report.dry_run else "Resized"
-        unchanged = f"; {report.unchanged:,} already {'is' if report.unchanged == 1 else 'are'} small enough" if report.unchanged else ""
-        page.say(f"{verb} {_describe(page, len(report.filters), *_count_bytes(report), f' in {report.output}')}{unchanged}")
+        unchanged = (
+            f"; {report.unchanged:,} already {'is' if report.unchanged == 1 else 'are'} small enough"
+            if report.unchanged
+            else ""
+        )
+        page.say(
+            f"{verb} {_describe(page, len(report.filters), *_count_bytes(report), f' in {report.output}')}{unchanged}"
+        )
 
     def show_end(self, page: Page, files: str) -> None:
         filters, old, new = (self.total[name] for name in self.sums)
         if self._all_bytes:
-            page.say(f"all filters take {page.bytes(self._all_bytes)}; resized, they would take {page.bytes(self._all_bytes - old + new)}")
+            page.say(
+                f"all filters take {page.bytes(self._all_bytes)}; resized, they would take {page.bytes(self._all_bytes - old + new)}"
+            )
         page.say(f"{files}; {_describe(page, filters, old, new)}" if filters else files)
 
 
 def _count_bytes(report: ResizeReport) -> tuple[int, int]:
     """Return the bytes of the bitsets before and after."""
-    return sum(row.old_bytes for row in report.filters), sum(row.new_bytes for row in report.filters)
+    return sum(row.old_bytes for row in report.filters), sum(
+        row.new_bytes for row in report.filters
+    )
 
 
 def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> str:
@@ -108,7 +148,13 @@ def _describe(page: Page, filters: int, old: int, new: int, place: str = "") -> 
 def rows_of_sizes(column: str, sizes: Iterable[FoldedSize]) -> Iterator[tuple[object, ...]]:
     """Yield the rows of a column below `SIZES`."""
     for size in sizes:
-        yield column, f"1/{1 << size.halvings}" if size.halvings else "as it is", size.bytes, size.mean_fpp, size.worst_fpp
+        yield (
+            column,
+            f"1/{1 << size.halvings}" if size.halvings else "as it is",
+            size.bytes,
+            size.mean_fpp,
+            size.worst_fpp,
+        )
 
 
 def _show_sizes(page: Page, report: ResizeReport) -> None:
@@ -116,6 +162,12 @@ def _show_sizes(page: Page, report: ResizeReport) -> None:
     from sbbf_tool.advice.totals import Folds
 
     columns: dict[str, Folds] = {}
-    for (column, _), sizes in render.group(((size.column, size.row_group), (size.bytes, size.fpp)) for size in report.sizes).items():
+    for (column, _), sizes in render.group(
+        ((size.column, size.row_group), (size.bytes, size.fpp)) for size in report.sizes
+    ).items():
         columns.setdefault(column, Folds(DEFAULT_FPP)).add(tuple(sizes))
-    page.table(SIZES, [row for column, folds in columns.items() for row in rows_of_sizes(column, folds.sizes())], most_rows=SCREEN_ROWS)
+    page.table(
+        SIZES,
+        [row for column, folds in columns.items() for row in rows_of_sizes(column, folds.sizes())],
+        most_rows=SCREEN_ROWS,
+    )

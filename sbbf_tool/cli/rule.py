@@ -51,5 +51,8 @@ def _show_rules(page: Page, report: RulesReport) -> None:
 
 def _show_rule(page: Page, report: RulesReport) -> None:
     (rule,) = report.rules
-    for line in (f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}", *rule.explanation):
+    for line in (
+        f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads}",
+        *rule.explanation,
+    ):
         page.say(line)

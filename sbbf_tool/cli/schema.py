@@ -110,7 +110,10 @@ def command(name: str | None) -> None:
         return
     kind = name.removeprefix("sbbf.")
     if kind not in documents():
-        raise UsageError(f"there is no document {name!r}", hint=suggest(kind, documents(), "sbbf schema lists them"))
+        raise UsageError(
+            f"there is no document {name!r}",
+            hint=suggest(kind, documents(), "sbbf schema lists them"),
+        )
     click.echo(json.dumps(build_schema(kind), indent=2))
 
 
@@ -133,19 +136,38 @@ def build_schema(name: str) -> dict[str, Any]:
 def _object(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
     hints, texts = get_type_hints(kind), _field_texts(kind)
     names = [each.name for each in fields(kind) if not each.metadata.get("local")]
-    properties = {name: {**_value(hints[name], definitions), **texts.get(name, {})} for name in names}
+    properties = {
+        name: {**_value(hints[name], definitions), **texts.get(name, {})} for name in names
+    }
     if kind is Fix:
-        properties["command"] = {"type": "array", "items": {"type": "string"}, "description": "The command that makes the change."}
+        properties["command"] = {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "The command that makes the change.",
+        }
     optional = {each.name for each in fields(kind) if each.metadata.get("optional")}
-    text = {} if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}(") else {"description": _in_json(kind.__doc__)}
-    return {**text, "type": "object", "properties": properties, "required": [name for name in properties if name not in optional]}
+    text = (
+        {}
+        if kind.__doc__ is None or kind.__doc__.startswith(f"{kind.__name__}(")
+        else {"description": _in_json(kind.__doc__)}
+    )
+    return {
+        **text,
+        "type": "object",
+        "properties": properties,
+        "required": [name for name in properties if name not in optional],
+    }
 
 
 def _value(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if get_origin(hint) is UnionType:
         (inner,) = (each for each in get_args(hint) if each is not NoneType)
         value = _value(inner, definitions)
-        return {**value, "type": [value["type"], "null"]} if "type" in value else {"anyOf": [value, {"type": "null"}]}
+        return (
+            {**value, "type": [value["type"], "null"]}
+            if "type" in value
+            else {"anyOf": [value, {"type": "null"}]}
+        )
     if get_origin(hint) is Sequence or get_args(hint)[1:] == (...,):
         return {"type": "array", "items": _value(get_args(hint)[0], definitions)}
     if get_origin(hint) is tuple:
@@ -177,4 +199,8 @@ def _field_texts(kind: type) -> dict[str, dict[str, str]]:
 
 def _in_json(text: str) -> str:
     """Return a text of the source on one line, with the values as JSON writes them."""
-    return re.sub(r"\b(None|True|False)\b", lambda match: {"None": "null"}.get(match[0], match[0].lower()), " ".join(text.split()))
+    return re.sub(
+        r"\b(None|True|False)\b",
+        lambda match: {"None": "null"}.get(match[0], match[0].lower()),
+        " ".join(text.split()),
+    )

@@ -20,15 +20,37 @@ from rich.text import Text
 from rich.theme import Theme
 
 from sbbf_tool.cli.spelling import quote_command
-from sbbf_tool.cli.tables import GAP, NAME, NUMBERS, SENTENCE, SUMMARY, WORD, CellKind, Heading, Plain, align
+from sbbf_tool.cli.tables import (
+    GAP,
+    NAME,
+    NUMBERS,
+    SENTENCE,
+    SUMMARY,
+    WORD,
+    CellKind,
+    Heading,
+    Plain,
+    align,
+)
 from sbbf_tool.display import escape
 from sbbf_tool.numbers import format_size
 
-_THEME = Theme({"certain": "green", "maybe": "cyan", "error": "bold red", "warning": "yellow", "faint": "dim"})
+_THEME = Theme(
+    {"certain": "green", "maybe": "cyan", "error": "bold red", "warning": "yellow", "faint": "dim"}
+)
 _WORDS = {
     "certain": ("absent", "verified", "all values found", "skipped", "used", "add", "+"),
     "maybe": ("maybe", "remains", "keep"),
-    "error": ("error", "false negatives", "unreadable", "not verified", "HARM", "loses rows", "fails", "!"),
+    "error": (
+        "error",
+        "false negatives",
+        "unreadable",
+        "not verified",
+        "HARM",
+        "loses rows",
+        "fails",
+        "!",
+    ),
     "warning": ("warning", "cannot say", "+!", "-!"),
     "faint": ("info", "note", "none", "no filter", "no gain", "-", "fix", "undo", "next", "hidden"),
 }
@@ -53,14 +75,22 @@ class Screen(Plain):
         self._width = width or _ANY_WIDTH
         colors: Literal["standard"] | None = "standard" if has_color else None
         self._console = Console(
-            width=self._width, height=100, color_system=colors, no_color=not has_color, force_terminal=True, theme=_THEME
+            width=self._width,
+            height=100,
+            color_system=colors,
+            no_color=not has_color,
+            force_terminal=True,
+            theme=_THEME,
         )
 
     def _draw(self, *parts: RenderableType) -> list[str]:
         with self._console.capture() as capture:
             for part in parts:
                 self._console.print(part, soft_wrap=isinstance(part, Text))
-        return [_END_OF_LINE.sub(lambda end: end[0].replace(" ", ""), line) for line in capture.get().split("\n")[:-1]]
+        return [
+            _END_OF_LINE.sub(lambda end: end[0].replace(" ", ""), line)
+            for line in capture.get().split("\n")[:-1]
+        ]
 
     def wrap(self, line: str, word: str = "", *, is_error: bool = False) -> list[str]:
         text = Text(line)
@@ -84,7 +114,9 @@ class Screen(Plain):
         if cell_len(text) <= self._width:
             return self.wrap(text)
         if cell_len(text) > _MOST_LINES_OF_COMMAND * room:
-            return self.wrap(f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --all shows them)")
+            return self.wrap(
+                f"{label}{quote_command(words[:2])} ... ({len(words):,} words; --all shows them)"
+            )
         indent = " " * (len(label) - len(label.lstrip(" ")) + 4)
         lines = [label.rstrip(" ")] if label.strip() else []
         for word in words:
@@ -106,24 +138,45 @@ class Screen(Plain):
         header, *lines = align(columns, cells)
         shown = self._choose_columns(columns, [header, *lines])
         if shown is None:
-            cells_of = ([(column.name, cell.strip()) for column, cell in zip(columns, line, strict=True)] for line in lines)
-            paragraphs = ([part for name, cell in pairs if cell for part in self.wrap(f"{name}: {cell}")] for pairs in cells_of)
-            return [part for number, paragraph in enumerate(paragraphs) for part in ([""] if number else []) + paragraph]
+            cells_of = (
+                [(column.name, cell.strip()) for column, cell in zip(columns, line, strict=True)]
+                for line in lines
+            )
+            paragraphs = (
+                [part for name, cell in pairs if cell for part in self.wrap(f"{name}: {cell}")]
+                for pairs in cells_of
+            )
+            return [
+                part
+                for number, paragraph in enumerate(paragraphs)
+                for part in ([""] if number else []) + paragraph
+            ]
         table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="faint")
         for at in shown:
             table.add_column(Text(header[at]), no_wrap=columns[at].kind not in _LEAST)
         for line in lines:
             table.add_row(*(_cell(columns[at].kind, line[at]) for at in shown))
         hidden = ", ".join(column.name for at, column in enumerate(columns) if at not in shown)
-        return [*self._draw(table), *(self.wrap(f"hidden: {hidden}; --all shows them") if hidden else ())]
+        return [
+            *self._draw(table),
+            *(self.wrap(f"hidden: {hidden}; --all shows them") if hidden else ()),
+        ]
 
-    def _choose_columns(self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[int] | None:
+    def _choose_columns(
+        self, columns: Sequence[Heading], lines: Sequence[Sequence[str]]
+    ) -> list[int] | None:
         """Return the positions of the columns that have room, without those to hide; None if the important ones have none."""
         widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
         shown = list(range(len(columns)))
         least = _LEAST
         while True:
-            floors = (min(widths[at], max(least.get(columns[at].kind, widths[at]), cell_len(columns[at].name))) for at in shown)
+            floors = (
+                min(
+                    widths[at],
+                    max(least.get(columns[at].kind, widths[at]), cell_len(columns[at].name)),
+                )
+                for at in shown
+            )
             if sum(floors) + GAP * (len(shown) - 1) <= self._width:
                 return shown
             if lowest := max(columns[at].priority for at in shown):
@@ -141,15 +194,24 @@ class ProgressLine(Screen):
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         super().__init__((width or 80) - 1, has_color=has_color)
-        text, left = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[left]}")
+        text, left = (
+            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.fields[left]}"),
+        )
         self._progress = Progress(text, BarColumn(bar_width=20), TimeElapsedColumn(), left)
         self._task = self._progress.add_task("", left="")
 
     def draw(self, text: str, done: int, total: int | None, is_bytes: bool) -> str:
         (task,) = self._progress.tasks
         speed = f", {format_size(int(task.speed))}/s" if is_bytes and task.speed else ""
-        left = "" if task.time_remaining is None else f"{timedelta(seconds=int(task.time_remaining))} left"
-        self._progress.update(self._task, description=text + speed, completed=done, total=total, left=left)
+        left = (
+            ""
+            if task.time_remaining is None
+            else f"{timedelta(seconds=int(task.time_remaining))} left"
+        )
+        self._progress.update(
+            self._task, description=text + speed, completed=done, total=total, left=left
+        )
         return self._draw(self._progress.get_renderable())[0]
 
 
@@ -157,7 +219,12 @@ def _cell(kind: CellKind, cell: str) -> RenderableType:
     if kind is NAME:
         return _Name(cell)
     style = _STYLES.get(cell, "") if kind in (WORD, SENTENCE) else ""
-    return Text(cell, style, no_wrap=kind in NUMBERS or kind in (WORD, SUMMARY), overflow="ellipsis" if kind is SUMMARY else "fold")
+    return Text(
+        cell,
+        style,
+        no_wrap=kind in NUMBERS or kind in (WORD, SUMMARY),
+        overflow="ellipsis" if kind is SUMMARY else "fold",
+    )
 
 
 class _Name:
@@ -189,10 +256,16 @@ def _find_breaks(line: str, width: int, indent: int) -> list[int]:
     start = 0
     for word in _WORD_OF_LINE.finditer(line):
         room = width - indent if breaks else width
-        if word.start() > start and cell_len(line[start : word.end()]) > room and line[start : word.start()].strip():
+        if (
+            word.start() > start
+            and cell_len(line[start : word.end()]) > room
+            and line[start : word.start()].strip()
+        ):
             start, room = word.start(), width - indent
             breaks.append(start)
-        while cell_len(line[start : word.end()]) > room and not _WHOLE.fullmatch(line[start : word.end()]):
+        while cell_len(line[start : word.end()]) > room and not _WHOLE.fullmatch(
+            line[start : word.end()]
+        ):
             piece = chop_cells(line[start : word.end()], room)[0]
             slash = piece.rfind("/") + 1
             start += slash if slash > 1 else len(re.sub(r"[\d.,]+$", "", piece)) or len(piece)

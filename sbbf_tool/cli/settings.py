@@ -63,7 +63,11 @@ def read_settings(ctx: click.Context, words: Mapping[str, Any]) -> None:
     """
     named = next(each for each in ctx.command.params if CONFIG_OPTION in each.opts)
     _ensure_known_variables(ctx, str(named.envvar).removesuffix("CONFIG"))
-    path = words.get("config") if isinstance(words.get("config"), str) else named.resolve_envvar_value(ctx)
+    path = (
+        words.get("config")
+        if isinstance(words.get("config"), str)
+        else named.resolve_envvar_value(ctx)
+    )
     config: Config | None = None
     if path not in (None, "none"):
         config = _read_config(path, ctx)
@@ -87,7 +91,9 @@ def spark_settings(ctx: click.Context) -> dict[str, str]:
     is_used = config.spark or ctx.get_parameter_source("runner") is ParameterSource.DEFAULT_MAP
     if is_used and config.exposure is not None:
         hint = f"use them with --config {config.path}"
-        raise UsageError(f"settings of Spark can run code, and {config.exposure}", file=config.path, hint=hint)
+        raise UsageError(
+            f"settings of Spark can run code, and {config.exposure}", file=config.path, hint=hint
+        )
     return dict(config.spark)
 
 
@@ -98,24 +104,44 @@ def source_of(ctx: click.Context, option: click.Parameter) -> str | None:
         return name_of(option) if source is ParameterSource.COMMANDLINE else str(option.envvar)
     config = used_config(ctx)
     is_in_file = source is ParameterSource.DEFAULT_MAP and config is not None
-    return f"{config.path}: {config.place}: {name_of(option).lstrip('-')}" if is_in_file and config is not None else None
+    return (
+        f"{config.path}: {config.place}: {name_of(option).lstrip('-')}"
+        if is_in_file and config is not None
+        else None
+    )
 
 
 def describe_sources(ctx: click.Context | None, message: str) -> str:
     """Return, as the end of the message of an error, where the settings are from that it is about: it has the option, or the value."""
     leaf: click.Context | None = ctx.meta.get(LEAF) if ctx is not None else None
     options = settable_options(leaf.command) if leaf is not None else ()
-    sources = [source_of(leaf, option) for option in options if leaf is not None and _is_about(message, option, leaf.params)]
-    ranges = message.replace(" ", "-")  # of an option of the command line, only errors of its range name it
-    known = ", ".join(name for name in sources if name and (name[:2] != "--" or ranges.startswith(f"{name[2:]}-must-be-")))
+    sources = [
+        source_of(leaf, option)
+        for option in options
+        if leaf is not None and _is_about(message, option, leaf.params)
+    ]
+    ranges = message.replace(
+        " ", "-"
+    )  # of an option of the command line, only errors of its range name it
+    known = ", ".join(
+        name
+        for name in sources
+        if name and (name[:2] != "--" or ranges.startswith(f"{name[2:]}-must-be-"))
+    )
     return f" (set: {known})" if known else ""
 
 
 def _is_about(message: str, option: click.Option, values: Mapping[str, Any]) -> bool:
     name, value = name_of(option), values.get(str(option.name))
     words = name.lstrip("-").replace("-", " ")
-    texts = [str(each) for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, str) or words in message]
-    return name in message or any(re.search(rf"(?<!\w){re.escape(text)}(?!\w)", message) for text in texts)
+    texts = [
+        str(each)
+        for each in (value if isinstance(value, tuple) else (value,))
+        if isinstance(each, str) or words in message
+    ]
+    return name in message or any(
+        re.search(rf"(?<!\w){re.escape(text)}(?!\w)", message) for text in texts
+    )
 
 
 def _ensure_known_variables(ctx: click.Context, start: str) -> None:
@@ -125,7 +151,11 @@ def _ensure_known_variables(ctx: click.Context, start: str) -> None:
     """
     variables = [str(option.envvar) for option in settable_options(ctx.command)]
     endings = tuple(variable.removeprefix(start[:-1]) for variable in variables)
-    for name in {name for name in os.environ if name.startswith("SBBF_")} - {*variables, "SBBF_KEYS", "SBBF_VERSION"}:
+    for name in {name for name in os.environ if name.startswith("SBBF_")} - {
+        *variables,
+        "SBBF_KEYS",
+        "SBBF_VERSION",
+    }:
         key = name.removeprefix(start).removeprefix("SBBF_").replace("_", "-").lower()
         is_fixed = key in _fixed_options(ctx.command)
         if is_fixed or name.startswith(start) or name.endswith(endings):
@@ -133,15 +163,22 @@ def _ensure_known_variables(ctx: click.Context, start: str) -> None:
 
             full = name.replace("SBBF_", start, 1)
             near = [full] if full in variables else get_close_matches(name, variables, 1, _NEAR)
-            commands = tuple(f"SBBF_{command}_".replace("-", "_").upper() for command in _names_beside(_levels(ctx)[0]))
+            commands = tuple(
+                f"SBBF_{command}_".replace("-", "_").upper()
+                for command in _names_beside(_levels(ctx)[0])
+            )
             if is_fixed or name.startswith(start) or (near and not name.startswith(commands)):
                 hint = f"give --{key} on the command line" if is_fixed else "see sbbf help settings"
-                raise UsageError(f"unknown variable {name!r}", hint=f"did you mean {near[0]}?" if near else hint)
+                raise UsageError(
+                    f"unknown variable {name!r}", hint=f"did you mean {near[0]}?" if near else hint
+                )
 
 
 def _fixed_options(command: click.Command) -> set[str]:
     """Return the options that only the command line states, without their dashes."""
-    options = {option for option in command.params if isinstance(option, click.Option)} - set(settable_options(command))
+    options = {option for option in command.params if isinstance(option, click.Option)} - set(
+        settable_options(command)
+    )
     return {name_of(option).lstrip("-") for option in options}
 
 
@@ -157,14 +194,25 @@ def ensure_kind(option: click.Option, key: str, value: object, config: Config) -
     fits = fits and (key, value) != (ENGINES, [])
     if not fits:
         text = str(value).lower() if isinstance(value, bool) else repr(value)
-        raise UsageError(f"{key} must be {description}, not {text}", file=config.path, place=config.place)
+        raise UsageError(
+            f"{key} must be {description}, not {text}", file=config.path, place=config.place
+        )
 
 
 def _settings_of_file(ctx: click.Context, config: Config) -> dict[str, Any]:
-    options = {name_of(option).lstrip("-"): option for option in settable_options(ctx.command) if name_of(option) != CONFIG_OPTION}
+    options = {
+        name_of(option).lstrip("-"): option
+        for option in settable_options(ctx.command)
+        if name_of(option) != CONFIG_OPTION
+    }
     lists_paths = {"paths"} if "--fail-on" in map(name_of, ctx.command.params) else set()
     for key in config.table.keys() & {"config", *_fixed_options(ctx.command)}:
-        raise UsageError(f"--{key} has no key", file=config.path, place=config.place, hint="give it on the command line")
+        raise UsageError(
+            f"--{key} has no key",
+            file=config.path,
+            place=config.place,
+            hint="give it on the command line",
+        )
     ensure_among(config.table, [*options, *lists_paths], config.path, config.place)
     settings = {}
     for key, value in config.table.items():
@@ -184,14 +232,21 @@ def _kind_of(option: click.Option) -> tuple[str, tuple[type, ...]]:
         return "an integer or a string", (int, str)
     if isinstance(option.type, click.types.FloatParamType):
         return "a number", (int, float, str)
-    return ("an integer", (int,)) if isinstance(option.type, click.types.IntParamType) else ("a string", (str,))
+    return (
+        ("an integer", (int,))
+        if isinstance(option.type, click.types.IntParamType)
+        else ("a string", (str,))
+    )
 
 
 def _read_config(path: str, ctx: click.Context) -> Config:
     """Read the settings of a command from the file that --config names. Raises UsageError, also if it has none for any command."""
     config = _parse_config(path, _read(path, is_named=True), ctx, is_named=True)
     if config is None:
-        raise UsageError(f"the file has no table {_place(path, _names_of(ctx))}, nor one of another command", file=path)
+        raise UsageError(
+            f"the file has no table {_place(path, _names_of(ctx))}, nor one of another command",
+            file=path,
+        )
     return config
 
 
@@ -216,21 +271,27 @@ def _find_config(ctx: click.Context) -> Config | None:
         exposure = _exposure_of(path)
         if exposure is not None and changes_files(ctx.command):
             hint = f"use it with --config {path}, or ignore it with --config none"
-            raise UsageError(f"the configuration file was not named, and {exposure}", file=path, hint=hint)
+            raise UsageError(
+                f"the configuration file was not named, and {exposure}", file=path, hint=hint
+            )
         return replace(config, is_named=False, exposure=exposure)
     return None
 
 
 def _has_own_part(path: str, text: bytes) -> bool:
     """Return whether a pyproject.toml has a table of sbbf; one that does not name it, in UTF-8 or UTF-16, is not even parsed."""
-    return b"sbbf" in text.replace(b"\0", b"") and "sbbf" in (_table_in(_parse(path, text), "tool", path) or {})
+    return b"sbbf" in text.replace(b"\0", b"") and "sbbf" in (
+        _table_in(_parse(path, text), "tool", path) or {}
+    )
 
 
 def ensure_among(keys: Iterable[str], choices: Iterable[str], path: str, place: str) -> None:
     """Raise UsageError if a key is not one of the choices."""
     for key in keys:
         if key not in choices:
-            raise UsageError(f"unknown setting {key!r}", file=path, place=place, hint=suggest(key, choices))
+            raise UsageError(
+                f"unknown setting {key!r}", file=path, place=place, hint=suggest(key, choices)
+            )
 
 
 def _places() -> Iterator[str]:
@@ -278,7 +339,10 @@ def _parse(path: str, text: bytes) -> dict[str, Any]:
 def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool) -> Config | None:
     """Return the settings of a command; None if the file has none for it or, if --config names the file, for any command."""
     table: dict[str, Any] | None = _parse(path, text)
-    whole = not is_named or os.path.basename(path) in (_OWN_NAME, _PROJECT)  # the file, or this part of it, is for sbbf alone
+    whole = not is_named or os.path.basename(path) in (
+        _OWN_NAME,
+        _PROJECT,
+    )  # the file, or this part of it, is for sbbf alone
     filters: object = None
     own: dict[str, Any] = {}
     spark: dict[str, str] = {}
@@ -296,12 +360,18 @@ def _parse_config(path: str, text: bytes, ctx: click.Context, *, is_named: bool)
         if at == 0:
             spark = _flatten(_table_in(table, SPARK, path) or {}, SPARK, path)
             filters = table.get(FILTERS) if names[0] in _TAKE_FILTERS else None
-            takes_engines = any(f"--{ENGINES}" in parameter.opts for parameter in ctx.command.params)
+            takes_engines = any(
+                f"--{ENGINES}" in parameter.opts for parameter in ctx.command.params
+            )
             own = {ENGINES: table[ENGINES]} if takes_engines and ENGINES in table else {}
         table = _table_in(table, names[at], path)
     if table is None and (own or spark or filters is not None or (is_named and is_known)):
         table = {}
-    return None if table is None else Config(path, _place(path, names), own | table, filters=filters, spark=spark)
+    return (
+        None
+        if table is None
+        else Config(path, _place(path, names), own | table, filters=filters, spark=spark)
+    )
 
 
 def _table_in(table: Mapping[str, Any], name: str, path: str) -> dict[str, Any] | None:
@@ -315,7 +385,11 @@ def _table_in(table: Mapping[str, Any], name: str, path: str) -> dict[str, Any] 
 def _flatten(value: object, name: str, path: str) -> dict[str, str]:
     """Return the settings in a table by their full names, as text. Raises UsageError."""
     if isinstance(value, dict):
-        return {key: text for each, inner in value.items() for key, text in _flatten(inner, f"{name}.{each}", path).items()}
+        return {
+            key: text
+            for each, inner in value.items()
+            for key, text in _flatten(inner, f"{name}.{each}", path).items()
+        }
     if not isinstance(value, str | int | float):
         raise UsageError(f"{name} must be text, a number, true or false", file=path)
     return {name: str(value).lower() if isinstance(value, bool) else str(value)}
@@ -340,7 +414,9 @@ def _exposure_of(path: str) -> str | None:
     """Return who besides this user and root may write to a file or its folder; None if no other user may."""
     from sbbf_tool.storage.whole import find_writer
 
-    folders = dict.fromkeys(os.path.dirname(name) for name in (os.path.abspath(path), os.path.realpath(path)))
+    folders = dict.fromkeys(
+        os.path.dirname(name) for name in (os.path.abspath(path), os.path.realpath(path))
+    )
     for name, place in (("it", path), *((f"its folder {folder}", folder) for folder in folders)):
         if (writer := find_writer(place)) is not None:
             return f"{writer} can write to {name}"

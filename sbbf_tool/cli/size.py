@@ -24,8 +24,16 @@ _DIALECTS = (
 
 @click.command(cls=Command)
 @click.option("--ndv", type=int, metavar="COUNT", help="Number of distinct values.")
-@click.option("--fpp", type=RATIO, metavar="RATE", help="Target false-positive rate.  [default: 0.01]")
-@click.option("--max-bytes", "num_bytes", type=SIZE, metavar="BYTES", help="Size of the bitset, such as 64KiB.")
+@click.option(
+    "--fpp", type=RATIO, metavar="RATE", help="Target false-positive rate.  [default: 0.01]"
+)
+@click.option(
+    "--max-bytes",
+    "num_bytes",
+    type=SIZE,
+    metavar="BYTES",
+    help="Size of the bitset, such as 64KiB.",
+)
 @output_options()
 def command(ndv: int | None, fpp: float | None, num_bytes: int | None, outputs: Outputs) -> None:
     """Compute the size of a filter, its number of distinct values or its false-positive rate from the other two.
@@ -49,19 +57,29 @@ def _show_size(page: Page, report: SizeReport) -> None:
     chosen = next(size for size in report.sizes if size.bitset_bytes == report.bitset_bytes)
     result = f"a bitset of {page.bytes(report.bitset_bytes)}"
     if chosen.fpp > report.fpp:
-        result = f"not reached; {result}, the largest that readers accept, has {_percent(chosen.fpp)}"
+        result = (
+            f"not reached; {result}, the largest that readers accept, has {_percent(chosen.fpp)}"
+        )
     page.say(f"{format_count(report.ndv, 'value')} at {target}: {result}")
     columns = (
-        *(Heading("size", WORD, of="choice"), Heading("bitset", BYTES, of="bitset_bytes"), Heading("header", BYTES, 3, "header_bytes")),
+        *(
+            Heading("size", WORD, of="choice"),
+            Heading("bitset", BYTES, of="bitset_bytes"),
+            Heading("header", BYTES, 3, "header_bytes"),
+        ),
         *(Heading("blocks", COUNT, 2), Heading("fpp", WORD, of=lambda size: _percent(size.fpp))),
         Heading("bits/value", WORD, of=lambda size: f"{size.bits_per_value:,.2f}"),
         Heading(f"values at {target}", COUNT, 1, "most_values"),
     )
     page.table(columns, report.sizes)
     formula = f"{report.formula_bits_per_value:,.2f}, with which the FPP is {_percent(report.formula_fpp)}"
-    page.say(f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}")
+    page.say(
+        f"{target} takes {report.bits_per_value:,.2f} bits per value; the closed formula of the first draft gives {formula}"
+    )
     if report.formula_bytes != report.bitset_bytes:
-        page.say(f"writers that use this formula choose {page.bytes(report.formula_bytes)} for {format_count(report.ndv, 'value')}")
+        page.say(
+            f"writers that use this formula choose {page.bytes(report.formula_bytes)} for {format_count(report.ndv, 'value')}"
+        )
     page.table(_DIALECTS, report.dialects, whole=True)
 
 

@@ -11,7 +11,12 @@ from sbbf_tool.hints import Fix, Parameter
 
 _OPTIONS = {"columns": "-c", "num_bytes": "--max-bytes"}
 """The option of a parameter, if it is not the parameter's name after two dashes."""
-_COMMANDS = {"add_filters": ("add-filter",), "remove_filters": ("remove-filter",), "resize_filters": ("resize",), "repair": ("repair",)}
+_COMMANDS = {
+    "add_filters": ("add-filter",),
+    "remove_filters": ("remove-filter",),
+    "resize_filters": ("resize",),
+    "repair": ("repair",),
+}
 """The command of a function, if it is not the function's name."""
 _HINTS = {
     "name another file": "-o",
@@ -28,7 +33,11 @@ _HINTS = {
 def name_options(message: str) -> str:
     """Write the options behind the hints of a message."""
     start, separator, hint = message.partition("; ")
-    return start + separator + re.sub("|".join(_HINTS), lambda match: f"{match[0]} ({_HINTS[match[0]]})", hint)
+    return (
+        start
+        + separator
+        + re.sub("|".join(_HINTS), lambda match: f"{match[0]} ({_HINTS[match[0]]})", hint)
+    )
 
 
 def command_of(fix: Fix) -> tuple[str, ...]:

@@ -46,14 +46,28 @@ class Heading(Frozen):
     of: str | Callable[[Any], object] = ""
 
     def cell_of(self, row: Any) -> object:
-        return self.of(row) if callable(self.of) else getattr(row, self.of or self.name.replace(" ", "_"))
+        return (
+            self.of(row)
+            if callable(self.of)
+            else getattr(row, self.of or self.name.replace(" ", "_"))
+        )
 
 
-def format_cells(columns: Sequence[Heading], rows: Iterable[object], *, units: bool) -> tuple[list[Heading], list[list[str]]]:
+def format_cells(
+    columns: Sequence[Heading], rows: Iterable[object], *, units: bool
+) -> tuple[list[Heading], list[list[str]]]:
     """Return the columns that have any cell, and the cells as text. A cell is a value of the column's kind, None, or text."""
-    cells = (row if isinstance(row, tuple) else [column.cell_of(row) for column in columns] for row in rows)
-    lines = [[_format_cell(column.kind, cell, units) for column, cell in zip(columns, line, strict=True)] for line in cells]
-    visible = [at for at in range(len(columns)) if any(line[at] for line in lines)] or list(range(len(columns)))
+    cells = (
+        row if isinstance(row, tuple) else [column.cell_of(row) for column in columns]
+        for row in rows
+    )
+    lines = [
+        [_format_cell(column.kind, cell, units) for column, cell in zip(columns, line, strict=True)]
+        for line in cells
+    ]
+    visible = [at for at in range(len(columns)) if any(line[at] for line in lines)] or list(
+        range(len(columns))
+    )
     return [columns[at] for at in visible], [[line[at] for at in visible] for line in lines]
 
 
@@ -62,9 +76,15 @@ def align(columns: Sequence[Heading], lines: Sequence[Sequence[str]]) -> list[li
     texts = []
     for column, cells in zip(columns, zip(*lines, strict=True), strict=True):
         if column.kind in NUMBERS:
-            parts = [(match[1], match[2]) if (match := re.fullmatch(_NUMBER, cell)) else (cell, None) for cell in cells]
+            parts = [
+                (match[1], match[2]) if (match := re.fullmatch(_NUMBER, cell)) else (cell, None)
+                for cell in cells
+            ]
             width = max((len(end) for _, end in parts if end is not None), default=0)
-            padded = [column.name, *(start if end is None else f"{start}{end:<{width}}" for start, end in parts)]
+            padded = [
+                column.name,
+                *(start if end is None else f"{start}{end:<{width}}" for start, end in parts),
+            ]
             most = max(map(cell_width, padded))
             texts.append([" " * (most - cell_width(text)) + text for text in padded])
         else:
@@ -97,7 +117,10 @@ def cell_width(text: str) -> int:
         return len(text)
     from unicodedata import category, east_asian_width
 
-    return sum(0 if category(each) in ("Mn", "Me", "Cf") else 2 if east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(
+        0 if category(each) in ("Mn", "Me", "Cf") else 2 if east_asian_width(each) in "WF" else 1
+        for each in text
+    )
 
 
 class Plain:
@@ -119,6 +142,11 @@ class Plain:
         lines = align(columns, cells)
         widths = [max(map(cell_width, column)) for column in zip(*lines, strict=True)]
         return [
-            (" " * GAP).join(cell + " " * (width - cell_width(cell)) for cell, width in zip(line, widths, strict=True)).rstrip()
+            (" " * GAP)
+            .join(
+                cell + " " * (width - cell_width(cell))
+                for cell, width in zip(line, widths, strict=True)
+            )
+            .rstrip()
             for line in lines
         ]

@@ -45,7 +45,9 @@ def unmark(argument: str) -> str:
     return argument.removeprefix(VALUE_MARK)
 
 
-def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null: bool) -> Sequence[str | None]:
+def collect_values(
+    arguments: tuple[str, ...], values_file: str | None, ask_null: bool
+) -> Sequence[str | None]:
     """Collect the values of a command line: its arguments, values from standard input or a file, and None for null."""
     if values_file is None and "-" not in arguments:
         values: Sequence[str | None] = (*([None] if ask_null else []), *map(unmark, arguments))
@@ -55,7 +57,11 @@ def collect_values(arguments: tuple[str, ...], values_file: str | None, ask_null
         values = Texts.of(_read_values(arguments, values_file), nulls=int(ask_null))
     if not values:
         source = "standard input" if values_file in (None, "-") else f"values file {values_file}"
-        raise click.UsageError(f"{source}: there are no values" if arguments or values_file is not None else "no value: give COLUMN VALUE")
+        raise click.UsageError(
+            f"{source}: there are no values"
+            if arguments or values_file is not None
+            else "no value: give COLUMN VALUE"
+        )
     return values
 
 
@@ -83,7 +89,9 @@ def blocks_of(name: str) -> Iterator[list[bytes]]:
             lines = [line for line in _check(source, first, lines, warned) if line]
             count += len(lines)
             if count > MAX_VALUES:
-                raise click.UsageError(f"{source}: more than {MAX_VALUES:,} values: query them in several runs")
+                raise click.UsageError(
+                    f"{source}: more than {MAX_VALUES:,} values: query them in several runs"
+                )
             yield lines
 
 
@@ -98,7 +106,9 @@ def _open(name: str, source: str) -> Iterator[IO[bytes]]:
         raise click.UsageError(f"{source}: {(error.strerror or 'unreadable').lower()}") from None
 
 
-def _split(stream: IO[bytes], end: bytes, most: int, place: str, block: bytes = b"") -> Iterator[tuple[int, list[bytes]]]:
+def _split(
+    stream: IO[bytes], end: bytes, most: int, place: str, block: bytes = b""
+) -> Iterator[tuple[int, list[bytes]]]:
     """Yield the pieces of each block without their ends, and the number of the first. Raises click.UsageError for too long a piece."""
     first, parts = 1, [b""]
     while block := block or stream.read(_BLOCK_BYTES):
@@ -109,7 +119,11 @@ def _split(stream: IO[bytes], end: bytes, most: int, place: str, block: bytes = 
         if not has_end and size <= most:
             continue
         pieces = b"".join(parts).split(end)
-        if size > most and (number := next((at for at, piece in enumerate(pieces) if len(piece) > most), -1)) >= 0:
+        if (
+            size > most
+            and (number := next((at for at, piece in enumerate(pieces) if len(piece) > most), -1))
+            >= 0
+        ):
             raise click.UsageError(f"{place} {first + number:,} has more than {most:,} bytes")
         yield first, pieces
         first += len(pieces)
@@ -125,7 +139,11 @@ def _ensure_text(source: str, lines: list[bytes]) -> None:
     if kind is None and b"\0" in head:
         few, many = sorted((head[0::2].count(0), head[1::2].count(0)))
         is_utf_16 = many * 4 >= len(head) and few * 8 < len(head)
-        kind = "UTF-16; save it as UTF-8" if is_utf_16 else "separated by NUL bytes, or binary; write one value per line"
+        kind = (
+            "UTF-16; save it as UTF-8"
+            if is_utf_16
+            else "separated by NUL bytes, or binary; write one value per line"
+        )
     if kind is not None:
         raise click.UsageError(f"{source}: the file is {kind}")
 
@@ -145,17 +163,28 @@ def _check(source: str, first: int, lines: list[bytes], warned: set[str]) -> lis
 
     text = b"\n".join(lines)
     if b"\r\n" in text or text.endswith(b"\r"):
-        warn("ends with \\r\\n: the \\r counts as part of the line end, not of the value", lambda line: line.endswith(b"\r"))
+        warn(
+            "ends with \\r\\n: the \\r counts as part of the line end, not of the value",
+            lambda line: line.endswith(b"\r"),
+        )
         lines = [line.removesuffix(b"\r") for line in lines]
         text = b"\n".join(lines)
     # Millions of values have none of these bytes, which `in` shows faster than a pattern does.
     if (b"\r" in text or b"\0" in text) and (control := re.search(_CONTROL, text)):
         number = first + text.count(b"\n", 0, control.start())
-        raise click.UsageError(f"{source}: line {number:,} contains a CR or NUL byte: end each value with a line feed alone")
+        raise click.UsageError(
+            f"{source}: line {number:,} contains a CR or NUL byte: end each value with a line feed alone"
+        )
     if (b" " in text or b"\t" in text) and re.search(_OUTER_BLANK, text):
-        warn("begins or ends with a blank, which counts as part of the value", lambda line: line.strip(b" \t") != line)
+        warn(
+            "begins or ends with a blank, which counts as part of the value",
+            lambda line: line.strip(b" \t") != line,
+        )
     if not _is_utf_8(text):
-        warn("is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8", lambda line: not _is_utf_8(line))
+        warn(
+            "is not UTF-8: its bytes are queried as they are; if it is text, save it as UTF-8",
+            lambda line: not _is_utf_8(line),
+        )
     return lines
 
 
@@ -194,14 +223,18 @@ def names_of(name: str) -> Iterator[str]:
     with _open(name, source) as stream:
         block = stream.read(_BLOCK_BYTES)
         end = b"\0" if b"\0" in block else b"\n"
-        block = block.removeprefix(codecs.BOM_UTF8) if end == b"\n" else block  # names that end with NUL are exact
+        block = (
+            block.removeprefix(codecs.BOM_UTF8) if end == b"\n" else block
+        )  # names that end with NUL are exact
         for _, pieces in _split(stream, end, _MOST_NAME_BYTES, f"{source}: name", block):
             if len(pieces) >= _BLOCK_BYTES - 1 and not any(pieces):
                 raise click.UsageError(f"{source}: {_BLOCK_BYTES:,} bytes have no name")
             for piece in pieces:
                 piece = piece.removesuffix(b"\r") if end == b"\n" else piece
                 if b"\0" in piece:
-                    raise click.UsageError(f"{source}: the first names end with line feeds, a later one with a NUL byte")
+                    raise click.UsageError(
+                        f"{source}: the first names end with line feeds, a later one with a NUL byte"
+                    )
                 if piece:
                     is_empty = False
                     yield os.fsdecode(piece)

@@ -43,7 +43,14 @@ _COLUMNS = (
 
 
 @click.command(cls=Command)
-@click.option("-c", "--column", "columns", multiple=True, metavar="COLUMN", help="Only this column (repeat for more).")
+@click.option(
+    "-c",
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN",
+    help="Only this column (repeat for more).",
+)
 @over_files("PATH...", strict_option, page_limit_option, state_option)
 def command(files: Files, columns: tuple[str, ...]) -> int:
     """Verify the filters of files against their data: each filter is queried for every value of its column chunk.
@@ -66,10 +73,17 @@ class _VerifyView(View["VerifyReport"]):
     sums = ("filters", "verified")
 
     def add(self, report: VerifyReport, row: Row[object]) -> int:
-        self.total.update(filters=len(report.filters), verified=sum(verification.is_verified for verification in report.filters))
-        code = render.say_unreadable([(row.path, None, place) for place in report.unreadable]) or int(not report.is_sound)
+        self.total.update(
+            filters=len(report.filters),
+            verified=sum(verification.is_verified for verification in report.filters),
+        )
+        code = render.say_unreadable(
+            [(row.path, None, place) for place in report.unreadable]
+        ) or int(not report.is_sound)
         if report.locked_columns and not code:
-            complain(f"sbbf: {row.path}: the filters of locked columns were not verified: {', '.join(report.locked_columns)}; give --keys")
+            complain(
+                f"sbbf: {row.path}: the filters of locked columns were not verified: {', '.join(report.locked_columns)}; give --keys"
+            )
             return UnreadableError.exit_code
         return code
 
@@ -77,7 +91,9 @@ class _VerifyView(View["VerifyReport"]):
         page.table(_COLUMNS, report.filters, matters=lambda each: not each.is_verified)
         show_findings(page, report.findings)
         verified = sum(verification.is_verified for verification in report.filters)
-        page.say(f"{report.file}: {_count_verified(verified, len(report.filters))}{list_gaps(report.locked_columns)}")
+        page.say(
+            f"{report.file}: {_count_verified(verified, len(report.filters))}{list_gaps(report.locked_columns)}"
+        )
 
     def show_line(self, page: Page, report: VerifyReport) -> None:
         show_findings(page, report.findings)
@@ -87,4 +103,8 @@ class _VerifyView(View["VerifyReport"]):
 
 
 def _count_verified(verified: int, filters: int) -> str:
-    return f"{verified:,} of {format_count(filters, 'filter')} verified" if filters else "no filter to verify"
+    return (
+        f"{verified:,} of {format_count(filters, 'filter')} verified"
+        if filters
+        else "no filter to verify"
+    )

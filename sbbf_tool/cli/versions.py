@@ -20,7 +20,12 @@ _SECONDS_FOR_JAVA = 3.0
 
 def describe(*, whole: bool) -> Iterator[str]:
     """Yield a line each for this package and its implementations, with `whole` also Python, the platform, packages, extras and Java."""
-    yield from (f"sbbf {find_version('sbbf-tool')}", kernels.describe(), structs.describe(), footer_structs.describe())
+    yield from (
+        f"sbbf {find_version('sbbf-tool')}",
+        kernels.describe(),
+        structs.describe(),
+        footer_structs.describe(),
+    )
     if not whole:
         return
     yield f"Python: {platform.python_version()} ({platform.python_implementation()})"
@@ -28,7 +33,9 @@ def describe(*, whole: bool) -> Iterator[str]:
     yield from (f"{name}: {find_version(name)}" for name in _REQUIRED)
     optional: list[tuple[str, str]] = []
     with suppress(PackageNotFoundError):  # of a frozen program
-        optional = re.findall(r'^([\w.-]+).*extra == "(\w+)"', "\n".join(requires("sbbf-tool") or ()), re.MULTILINE)
+        optional = re.findall(
+            r'^([\w.-]+).*extra == "(\w+)"', "\n".join(requires("sbbf-tool") or ()), re.MULTILINE
+        )
     for extra in dict.fromkeys(extra for _, extra in optional if extra not in _OF_DEVELOPERS):
         yield f"extra {extra}: {', '.join(f'{name} {find_version(name)}' for name, of in optional if of == extra)}"
     yield f"Java: {_describe_java()}"

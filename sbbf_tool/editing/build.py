@@ -79,7 +79,9 @@ def checksum_of(bloom: BloomFilter) -> int:
     return hash_value(bloom.bitset)
 
 
-def report_of(file: ParquetFile, patch: Patch, key: ChunkKey, spooled_filter: SpooledFilter) -> BuiltFilter:
+def report_of(
+    file: ParquetFile, patch: Patch, key: ChunkKey, spooled_filter: SpooledFilter
+) -> BuiltFilter:
     """Build the report of a filter that `patch` writes."""
     ndv = spooled_filter.estimated_ndv
     place = patch.places[key]
@@ -137,7 +139,9 @@ def chunk_bytes(file: ParquetFile, key: ChunkKey) -> int:
     return file.footer.chunk_meta(*key).bytes
 
 
-def ensure_buildable(file: ParquetFile, row_group: int, column: Column, engines: Iterable[str] = ()) -> None:
+def ensure_buildable(
+    file: ParquetFile, row_group: int, column: Column, engines: Iterable[str] = ()
+) -> None:
     """Raise RefusedError if a chunk must get no filter, or it harms one of `engines`, UnreadableError if its type is not its column's."""
     from sbbf_tool.parquet import equals
 
@@ -164,16 +168,31 @@ def ensure_buildable(file: ParquetFile, row_group: int, column: Column, engines:
         hint = f"a plaintext filter would leak its values; give the key of column {column.name} to build an encrypted filter"
         raise LockedError("the column is encrypted", file=file.name, place=here, hint=hint)
     if reason := doubt_of_variant(file, row_group, column):
-        raise RefusedError(f"no reader may skip rows by a filter of the column: {reason}", file=file.name, place=here, hint="leave it out")
+        raise RefusedError(
+            f"no reader may skip rows by a filter of the column: {reason}",
+            file=file.name,
+            place=here,
+            hint="leave it out",
+        )
     if external := file.footer.chunk_meta(row_group, column.index).external:
-        raise RefusedError("its pages are in another file", file=file.name, place=here, hint=f"add the filter to {external}")
+        raise RefusedError(
+            "its pages are in another file",
+            file=file.name,
+            place=here,
+            hint=f"add the filter to {external}",
+        )
     with file.locate_errors(here):
         file.footer.ensure_type(row_group, column)
         ensure_readable(column, here)
 
 
 def build_filters(
-    file: ParquetFile, sizes: Mapping[ChunkKey, Sizing], spool: Spool, jobs: int | None, meter: Meter, checks: CrossChecks
+    file: ParquetFile,
+    sizes: Mapping[ChunkKey, Sizing],
+    spool: Spool,
+    jobs: int | None,
+    meter: Meter,
+    checks: CrossChecks,
 ) -> dict[ChunkKey, SpooledFilter]:
     """Build and verify the filter of each chunk, `jobs` chunks concurrently (if None, one per core).
 
@@ -190,14 +209,19 @@ def build_filters(
     return in_parallel(build, sizes, jobs)
 
 
-def build_filter(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory) -> NewFilter:
+def build_filter(
+    file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory
+) -> NewFilter:
     """Build the filter of one chunk from values that `checks` verifies, and query it for each. Raises UnreadableError, RefusedError."""
     with file.locate_errors(lambda: place_of(file, key)):
         new_filter = _build(file, key, target, checks, memory)
         false_negatives = _count_missing(file, key, new_filter.bloom, memory)
     memory.forget(key)
     if false_negatives:
-        raise mistake(file, f"{false_negatives} values of {place_of(file, key)} are absent from the new filter")
+        raise mistake(
+            file,
+            f"{false_negatives} values of {place_of(file, key)} are absent from the new filter",
+        )
     return new_filter
 
 
@@ -207,13 +231,23 @@ def place_of(file: ParquetFile, key: ChunkKey) -> str:
 
 def mistake(file: ParquetFile, problem: str) -> SbbfError:
     """Return the error for a filter or a new file that differs from its plan."""
-    return SbbfError(f"nothing was changed: {problem}", file=file.name, hint="this is a bug in sbbf or a disk fault; please report it")
+    return SbbfError(
+        f"nothing was changed: {problem}",
+        file=file.name,
+        hint="this is a bug in sbbf or a disk fault; please report it",
+    )
 
 
-def statistics_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
+def statistics_warnings(
+    file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]
+) -> Iterator[str]:
     """Yield warnings about the chunks whose statistics are wrong."""
     for key, spooled_filter in sorted(filters.items(), key=lambda item: item[0]):
-        if facts := "; ".join(fact for fact in spooled_filter.verdict.wrong_statistics if not fact.endswith(NO_ROW_LOST)):
+        if facts := "; ".join(
+            fact
+            for fact in spooled_filter.verdict.wrong_statistics
+            if not fact.endswith(NO_ROW_LOST)
+        ):
             place = place_of(file, key)
             yield f"{place}: its statistics are wrong ({facts}), so readers that prune by them lose rows: rewrite the file"
 
@@ -223,10 +257,15 @@ def _count_missing(file: ParquetFile, key: ChunkKey, bloom: BloomFilter, memory:
     from sbbf_tool.file.chunk_hashes import StoredValues
 
     runs = memory.of(key)
-    return sum(bloom.count_missing(hashes) for hashes in (runs if runs is not None else StoredValues(file, key).hashes()))
+    return sum(
+        bloom.count_missing(hashes)
+        for hashes in (runs if runs is not None else StoredValues(file, key).hashes())
+    )
 
 
-def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory) -> NewFilter:
+def _build(
+    file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks, memory: HashMemory
+) -> NewFilter:
     from sbbf_tool.file.chunk_hashes import StoredValues
     from sbbf_tool.parquet.statistics import StatisticsCheck
 
@@ -243,10 +282,14 @@ def _build(file: ParquetFile, key: ChunkKey, target: Sizing, checks: CrossChecks
         while bloom.fpp > target.fpp and (size := max(size, 2 * bloom.num_bytes)) <= target.largest:
             bloom = _insert_values(values, size, key, None)
         bloom = bloom.fold_to_fpp(target.fpp)
-    return NewFilter(bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom))
+    return NewFilter(
+        bloom, values.count, values.bytes_read, checks.verify(file, key, values, check, bloom)
+    )
 
 
-def first_bytes(file: ParquetFile, key: ChunkKey, target: Sizing, distinct: int | None = None) -> int:
+def first_bytes(
+    file: ParquetFile, key: ChunkKey, target: Sizing, distinct: int | None = None
+) -> int:
     """Return the size, in bytes, with which the filter of a chunk is built; the chunk has at most `distinct` distinct values, if given.
 
     The filter is folded afterwards, unless `target` fixes its size.
@@ -262,7 +305,10 @@ def first_bytes(file: ParquetFile, key: ChunkKey, target: Sizing, distinct: int 
 
 def least_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     """Return the minimum number of bytes that the filters of these chunks take."""
-    return sum(first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES for key, target in sizes.items())
+    return sum(
+        first_bytes(file, key, target) if target.is_stated else sizing.MIN_BYTES
+        for key, target in sizes.items()
+    )
 
 
 _MOST_BESIDES = 128
@@ -271,12 +317,16 @@ _MOST_BESIDES = 128
 
 def most_bytes(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> int:
     """Return the maximum number of bytes that filters of these chunks and a new footer add."""
-    return (file.source.size - file.footer.start if sizes else 0) + sum(most_filter_bytes(file, *each) for each in sizes.items())
+    return (file.source.size - file.footer.start if sizes else 0) + sum(
+        most_filter_bytes(file, *each) for each in sizes.items()
+    )
 
 
 def most_filter_bytes(file: ParquetFile, key: ChunkKey, target: Sizing) -> int:
     """Return the maximum number of bytes that the filter of a chunk takes, in itself and in the footer: every value counts as distinct."""
-    return _MOST_BESIDES + target.bytes_for(file.footer.chunk_meta(*key).most_values, _forms(file, key))
+    return _MOST_BESIDES + target.bytes_for(
+        file.footer.chunk_meta(*key).most_values, _forms(file, key)
+    )
 
 
 def _forms(file: ParquetFile, key: ChunkKey) -> int:
@@ -286,7 +336,9 @@ def _forms(file: ParquetFile, key: ChunkKey) -> int:
     return equals.forms_per_value(file.footer, file.footer.columns[key[1]])
 
 
-def _insert_values(values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMemory | None) -> BloomFilter:
+def _insert_values(
+    values: StoredValues, num_bytes: int, key: ChunkKey, memory: HashMemory | None
+) -> BloomFilter:
     bloom = BloomFilter.empty(num_bytes)
     for hashes in values.hashes():
         bloom.insert_hashes(hashes)

@@ -42,7 +42,12 @@ def ensure_rebuild(rebuild: str | None) -> None:
 
 
 def choose_chunks(
-    file: ParquetFile, spec: FilterSpec, rebuild: Rebuild | None = None, *, strict: bool = True, engines: Iterable[str] = ()
+    file: ParquetFile,
+    spec: FilterSpec,
+    rebuild: Rebuild | None = None,
+    *,
+    strict: bool = True,
+    engines: Iterable[str] = (),
 ) -> Choice:
     """Choose the column chunks that get a filter; existing filters that stay are judged by their bits.
 
@@ -54,13 +59,22 @@ def choose_chunks(
     sizes, named_columns, *_, without_values = request_filters(file, [spec])
     for row_group, column in sizes:
         ensure_buildable(file, row_group, file.footer.columns[column], engines)
-    existing = {key: size for key, size in sizes.items() if file.footer.filter_place(*key) is not None}
+    existing = {
+        key: size for key, size in sizes.items() if file.footer.filter_place(*key) is not None
+    }
     if rebuild == "all" or not existing:
         return Choice(sizes, {}, named_columns, without_values)
     judgments = judge_filters(file, existing)
     if rebuild == "weak":
-        judgments = {key: judgment for key, judgment in judgments.items() if not judgment.needs_rebuild}
-    return Choice({key: size for key, size in sizes.items() if key not in judgments}, judgments, named_columns, without_values)
+        judgments = {
+            key: judgment for key, judgment in judgments.items() if not judgment.needs_rebuild
+        }
+    return Choice(
+        {key: size for key, size in sizes.items() if key not in judgments},
+        judgments,
+        named_columns,
+        without_values,
+    )
 
 
 def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[ChunkKey, Judgment]:
@@ -71,5 +85,9 @@ def judge_filters(file: ParquetFile, sizes: Mapping[ChunkKey, Sizing]) -> dict[C
     from sbbf_tool.rules.facts import Reads, gather
 
     facts = gather(file, columns, Reads.FILTERS, row_groups=row_groups, sizes=sizes)
-    judgments = {(chunk.row_group, column.column.index): chunk.judgment for column in facts for chunk in column.chunks}
+    judgments = {
+        (chunk.row_group, column.column.index): chunk.judgment
+        for column in facts
+        for chunk in column.chunks
+    }
     return {key: judgment for key in sizes if (judgment := judgments[key]) is not None}

@@ -24,9 +24,29 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.bloom.hashing import hash_value
 from sbbf_tool.display import redact
-from sbbf_tool.editing.build import NewFilter, SpooledFilter, build_filters, chunk_bytes, least_bytes, statistics_warnings
-from sbbf_tool.editing.publish import ensure_moved_filters, ensure_new_filters, ensure_same_footer, ensure_same_pages, publish
-from sbbf_tool.editing.targets import choose_copy, ensure_copy_readable, ensure_in_no_table, ensure_one_way, sink_warnings, table_warnings
+from sbbf_tool.editing.build import (
+    NewFilter,
+    SpooledFilter,
+    build_filters,
+    chunk_bytes,
+    least_bytes,
+    statistics_warnings,
+)
+from sbbf_tool.editing.publish import (
+    ensure_moved_filters,
+    ensure_new_filters,
+    ensure_same_footer,
+    ensure_same_pages,
+    publish,
+)
+from sbbf_tool.editing.targets import (
+    choose_copy,
+    ensure_copy_readable,
+    ensure_in_no_table,
+    ensure_one_way,
+    sink_warnings,
+    table_warnings,
+)
 from sbbf_tool.errors import ArchivedError, RefusedError, UsageError
 from sbbf_tool.file import interrupted
 from sbbf_tool.file.cross_check import CrossChecks
@@ -71,7 +91,11 @@ class PrebuiltFilters:
             return
         if self.fingerprint is not None:
             if self._has_changed:
-                raise RefusedError("the file keeps changing", file=file.name, hint="run the command again when its writer has finished")
+                raise RefusedError(
+                    "the file keeps changing",
+                    file=file.name,
+                    hint="run the command again when its writer has finished",
+                )
             self._has_changed = True
         self.filters.clear()
         self.spool.clear()
@@ -96,7 +120,9 @@ class Edit:
     """The limit on the decompressed size of a page, as its header states it."""
     jobs: int | None = None
     """Number of column chunks of a file to process concurrently; one per core if None."""
-    cross_checks: CrossChecks = field(default_factory=CrossChecks, init=False, repr=False, compare=False)
+    cross_checks: CrossChecks = field(
+        default_factory=CrossChecks, init=False, repr=False, compare=False
+    )
     """The kinds of column chunks that pyarrow has decoded in this run."""
     force: bool = False
     """Also write filters that exclude hardly any value."""
@@ -122,18 +148,31 @@ class Edit:
         """
         if _is_copied(path):
             if not (self.in_place or self.dry_run):
-                raise UsageError("a table changes in one commit", file=path.table, hint="change it in place")
+                raise UsageError(
+                    "a table changes in one commit", file=path.table, hint="change it in place"
+                )
             return path.path if self.dry_run else choose_copy(path)
         if self.append and not self.in_place:
-            raise UsageError("an append changes the file itself", file=os.fsdecode(path), hint="change it in place")
+            raise UsageError(
+                "an append changes the file itself",
+                file=os.fsdecode(path),
+                hint="change it in place",
+            )
         source, output = os.fsdecode(path), self.output_of(path)
-        if output is not None and self.is_in_folder and not places.is_url(output) and not os.path.isdir(folder := os.path.dirname(output)):
+        if (
+            output is not None
+            and self.is_in_folder
+            and not places.is_url(output)
+            and not os.path.isdir(folder := os.path.dirname(output))
+        ):
             if self.dry_run:
                 return output
             try:
                 os.makedirs(folder, exist_ok=True)
             except OSError as error:
-                raise RefusedError((error.strerror or "it cannot be made").lower(), file=folder) from error
+                raise RefusedError(
+                    (error.strerror or "it cannot be made").lower(), file=folder
+                ) from error
         ensure_one_way(output, self.in_place, self.dry_run, file=source)
         if output is None and not self.in_place:
             return source
@@ -153,12 +192,22 @@ class Edit:
         if self.output is None or not self.is_in_folder:
             return None if self.output is None else os.fsdecode(self.output)
         name = places.absolute(os.fsdecode(path))
-        root = max((root for root in self.roots if name.startswith(root)), key=len, default=f"{os.path.dirname(name)}/")
+        root = max(
+            (root for root in self.roots if name.startswith(root)),
+            key=len,
+            default=f"{os.path.dirname(name)}/",
+        )
         return os.fsdecode(self.output) + name[len(root) :]
 
     @contextmanager
     def open(
-        self, path: str | os.PathLike[str], prebuilt: PrebuiltFilters, *, strict: bool, jobs: int | None, progress: Progress | None
+        self,
+        path: str | os.PathLike[str],
+        prebuilt: PrebuiltFilters,
+        *,
+        strict: bool,
+        jobs: int | None,
+        progress: Progress | None,
     ) -> Iterator[OpenEdit]:
         """Open a file to change it; undo an interrupted append first, unless this is a dry run.
 
@@ -167,19 +216,34 @@ class Edit:
         """
         target = self.target_of(path)
         name = os.fsdecode(path)
-        warnings, truncated_to = interrupted.undo(name, target, ring_of(name, self.keys), self.dry_run)
+        warnings, truncated_to = interrupted.undo(
+            name, target, ring_of(name, self.keys), self.dry_run
+        )
         with ExitStack() as stack:
             try:
-                file = stack.enter_context(ParquetFile.open(path, self.keys, self.limit, self.reuse))
+                file = stack.enter_context(
+                    ParquetFile.open(path, self.keys, self.limit, self.reuse)
+                )
             except ArchivedError as error:
                 if self.in_place:
-                    raise RefusedError(error.message, file=error.file, hint=f"restore it first, and {ELSEWHERE}") from error
+                    raise RefusedError(
+                        error.message, file=error.file, hint=f"restore it first, and {ELSEWHERE}"
+                    ) from error
                 raise
             file.run = FileRun(path, strict, jobs, progress, self.reuse)
             prebuilt.keep_filters_of(file)
             if _is_copied(path):
                 ensure_copy_readable(file)
-            yield OpenEdit(self, file, target, warnings, truncated_to, prebuilt, stack, is_copied=_is_copied(path))
+            yield OpenEdit(
+                self,
+                file,
+                target,
+                warnings,
+                truncated_to,
+                prebuilt,
+                stack,
+                is_copied=_is_copied(path),
+            )
 
 
 def _is_copied(path: str | os.PathLike[str]) -> TypeGuard[TableFile]:
@@ -227,7 +291,9 @@ class OpenEdit:
         if self.edit.in_place and not self.is_copied:
             places.ensure_replaceable(self.target, self.file.source, append=self.edit.append)
         if not self.edit.dry_run:
-            self.edit.reuse.renames_in = places.ensure_renames(self.target, self.edit.reuse.renames_in)
+            self.edit.reuse.renames_in = places.ensure_renames(
+                self.target, self.edit.reuse.renames_in
+            )
 
     def ensure_buildable(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Raise RefusedError if the target cannot be written, or its disk cannot hold these filters, as far as the footer shows it."""
@@ -238,7 +304,9 @@ class OpenEdit:
     def add(self, key: ChunkKey, bloom: BloomFilter, target: Sizing) -> None:
         """Write this filter for a chunk, unless it is saturated. Raises WriteError."""
         if not self._is_left_out(key, target, bloom.num_bytes, bloom.fpp):
-            self.filters[key] = SpooledFilter.of(NewFilter(bloom, 0, 0), self.spool, self.file.filter_parts(*key, bloom.bitset))
+            self.filters[key] = SpooledFilter.of(
+                NewFilter(bloom, 0, 0), self.spool, self.file.filter_parts(*key, bloom.bitset)
+            )
 
     def build(self, sizes: Mapping[ChunkKey, Sizing]) -> None:
         """Build the filters of these chunks from their values, and verify each filter against the values; leave out saturated filters.
@@ -248,18 +316,25 @@ class OpenEdit:
         """
         edit, file, prebuilt = self.edit, self.file, self._prebuilt.filters
         missing = {key: size for key, size in sizes.items() if key not in prebuilt}
-        bytes_to_read, bytes_to_verify = (sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes))
+        bytes_to_read, bytes_to_verify = (
+            sum(chunk_bytes(file, key) for key in keys) for keys in (missing, sizes)
+        )
         self._meter = Meter(file.run.progress, bytes_to_read + bytes_to_verify)
         self.ensure_buildable(missing)
         if missing:
             self._begin_copy()
-        prebuilt |= build_filters(file, missing, self.spool, file.run.jobs, self._meter, edit.cross_checks)
+        prebuilt |= build_filters(
+            file, missing, self.spool, file.run.jobs, self._meter, edit.cross_checks
+        )
         self.built_filters = {
             key: prebuilt[key]
             for key, size in sizes.items()
             if not self._is_left_out(key, size, prebuilt[key].num_bytes, prebuilt[key].fpp)
         }
-        num_filters, num_bytes = format_count(len(missing), "filter"), format_count(self.data_bytes_read, "byte")
+        num_filters, num_bytes = (
+            format_count(len(missing), "filter"),
+            format_count(self.data_bytes_read, "byte"),
+        )
         log.info("built %s for %s from %s of data", num_filters, file.name, num_bytes)
         self.filters |= self.built_filters
         self.warnings += statistics_warnings(file, self.built_filters)
@@ -276,18 +351,32 @@ class OpenEdit:
         """Return whether a filter excludes too few values to be written; then list it."""
         if self.edit.force or fpp <= target.worst_fpp:
             return False
-        self.saturated_filters.append(SaturatedFilter(key[0], self.file.footer.columns[key[1]].name, num_bytes, fpp))
+        self.saturated_filters.append(
+            SaturatedFilter(key[0], self.file.footer.columns[key[1]].name, num_bytes, fpp)
+        )
         return True
 
     def ensure_useful(self) -> None:
         """Raise RefusedError if filters are left out and there is no other filter to write."""
         if self.saturated_filters and not self.filters:
-            from sbbf_tool.file.distinct import count_distinct  # with numpy, which most changes do not need
+            from sbbf_tool.file.distinct import (
+                count_distinct,
+            )  # with numpy, which most changes do not need
 
             # A filter was built from values that say how large it should be.
             keys, file = self._prebuilt.filters, self.file
-            key = max(keys, key=lambda each: file.footer.chunk_meta(*each).most_values, default=None)
-            ndv = key and count_distinct(file, key[0], file.footer.columns[key[1]], file.footer.chunk_meta(*key).most_values).ndv
+            key = max(
+                keys, key=lambda each: file.footer.chunk_meta(*each).most_values, default=None
+            )
+            ndv = (
+                key
+                and count_distinct(
+                    file,
+                    key[0],
+                    file.footer.columns[key[1]],
+                    file.footer.chunk_meta(*key).most_values,
+                ).ndv
+            )
             raise RefusedError(explain_refusal(self.saturated_filters, ndv), file=file.name)
 
     @property
@@ -296,13 +385,20 @@ class OpenEdit:
 
     @property
     def cross_checked(self) -> int:
-        return sum(spooled_filter.verdict.is_cross_checked for spooled_filter in self.built_filters.values())
+        return sum(
+            spooled_filter.verdict.is_cross_checked
+            for spooled_filter in self.built_filters.values()
+        )
 
     @property
     def not_cross_checked(self) -> int:
-        return sum(spooled_filter.verdict.is_undecodable for spooled_filter in self.built_filters.values())
+        return sum(
+            spooled_filter.verdict.is_undecodable for spooled_filter in self.built_filters.values()
+        )
 
-    def patch(self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None) -> Patch:
+    def patch(
+        self, drop: Iterable[ChunkKey] = (), correct: Mapping[ChunkKey, FilterPlace] | None = None
+    ) -> Patch:
         """Return the patch that writes the filters after the old file, as `plan_append` does; an empty patch if nothing changes.
 
         A copy leaves out the file's own tail, except for filters at its start that stay, and writes the others that stay again.
@@ -310,7 +406,9 @@ class OpenEdit:
         dropped, size = set(drop), self.file.source.size
         if not (self.filters or dropped or correct):
             return Patch(size, (), self.file.footer.raw, {})
-        pieces: dict[ChunkKey, tuple[Piece, ...]] = {key: spooled_filter.pieces for key, spooled_filter in self.filters.items()}
+        pieces: dict[ChunkKey, tuple[Piece, ...]] = {
+            key: spooled_filter.pieces for key, spooled_filter in self.filters.items()
+        }
         keep = size
         if not self.edit.append:
             keep, moved_filters = _plan_own_tail(self._find_own_tail(), dropped | pieces.keys())
@@ -326,17 +424,29 @@ class OpenEdit:
         return self._own_tail
 
     def _has_no_own_tail(self) -> bool:
-        return not self.file.footer.has_locked_chunks() and self._find_own_tail().start == self.file.footer.end
+        return (
+            not self.file.footer.has_locked_chunks()
+            and self._find_own_tail().start == self.file.footer.end
+        )
 
     def leftover_bytes(self, patch: Patch) -> int:
         """Count the bytes of the file's own tail that `patch` keeps although its footer does not refer to them; 0 if nothing changes."""
         if not patch.pieces and patch.size == self.file.source.size:
             return 0
         tail = self._find_own_tail()
-        kept_filters = [place for key, place in tail.filters.items() if key not in patch.places and place.offset < patch.keep]
+        kept_filters = [
+            place
+            for key, place in tail.filters.items()
+            if key not in patch.places and place.offset < patch.keep
+        ]
         return max(0, patch.keep - tail.start - sum(place.length or 0 for place in kept_filters))
 
-    def publish(self, patch: Patch, report: Callable[..., Report], compare: Callable[[ParquetFile], None] | None = None) -> Report:
+    def publish(
+        self,
+        patch: Patch,
+        report: Callable[..., Report],
+        compare: Callable[[ParquetFile], None] | None = None,
+    ) -> Report:
         """Apply `patch` to the target, provided that `compare` accepts the new file; return the completed report.
 
         Nothing is written in a dry run, or if nothing changes in place or in a file of a table. `report` takes the fields that all such
@@ -361,16 +471,22 @@ class OpenEdit:
         )
         if not edit.dry_run and is_written:
             compare = compare or partial(self.ensure_matches_plan, patch)
-            self.warnings += publish(file, self.target, patch, compare, append=edit.append, begun=self._begun_copy)
+            self.warnings += publish(
+                file, self.target, patch, compare, append=edit.append, begun=self._begun_copy
+            )
         if not (is_new or self.is_copied):
             self.warnings += sink_warnings(self.target, growth, edit.reuse.tables)
         if edit.allow_table_files:
             is_cut = patch.keep < file.source.size
-            self.warnings += table_warnings(self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.reuse.tables)
+            self.warnings += table_warnings(
+                self.target, is_new=is_new, growth=growth, is_cut=is_cut, tables=edit.reuse.tables
+            )
         changes: dict[str, Any] = {"warnings": tuple(self.warnings)}
         return replace(completed, **changes)
 
-    def ensure_matches_plan(self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] = ()) -> None:
+    def ensure_matches_plan(
+        self, patch: Patch, fresh: ParquetFile, chunks: Iterable[ChunkKey] = ()
+    ) -> None:
         """Raise SbbfError unless the new file is the old one apart from the filters of the chunks in the patch and in `chunks`.
 
         The new file must also have the filters that were built or moved, and the pages from which they were built.
@@ -383,10 +499,14 @@ class OpenEdit:
         for key in self.built_filters:
             if is_copy:
                 ensure_same_pages(self.file, fresh, key)
-            self._meter.advance(f"verifying {self.file.footer.columns[key[1]].name}", chunk_bytes(self.file, key))
+            self._meter.advance(
+                f"verifying {self.file.footer.columns[key[1]].name}", chunk_bytes(self.file, key)
+            )
 
 
-def _plan_own_tail(tail: OwnTail, changed_chunks: Collection[ChunkKey]) -> tuple[int, dict[ChunkKey, FilterPlace]]:
+def _plan_own_tail(
+    tail: OwnTail, changed_chunks: Collection[ChunkKey]
+) -> tuple[int, dict[ChunkKey, FilterPlace]]:
     """Return the bytes of the file to keep, and the filters after them that do not change, which must be written again."""
     keep, moved_filters = tail.start, {}
     for key, place in sorted(tail.filters.items(), key=lambda item: item[1].offset):

@@ -47,13 +47,29 @@ def find_lost_change(file: ParquetFile, listed_bytes: int) -> LostChange | None:
         removed = tuple(sorted(old_places.keys() - file.footer.filter_places().keys()))
         tail = find_own_tail(file)
         earlier = (place.length or 0 for key, place in tail.filters.items() if key not in filters)
-        return LostChange(hash_end(file.source, listed_bytes), filters, removed, before, max(0, listed_bytes - tail.start - sum(earlier)))
+        return LostChange(
+            hash_end(file.source, listed_bytes),
+            filters,
+            removed,
+            before,
+            max(0, listed_bytes - tail.start - sum(earlier)),
+        )
     places = sorted(filters.items(), key=lambda item: item[1].offset)
     for number, (_, place) in enumerate(places[1:], 1):
-        if not len(before.raw) <= listed_bytes - place.offset <= file.footer.end - file.footer.start:
+        if (
+            not len(before.raw)
+            <= listed_bytes - place.offset
+            <= file.footer.end - file.footer.start
+        ):
             continue
         kept, later = dict(places[:number]), dict(places[number:])
-        patch = plan_append(file.footer, place.offset, {}, later, {key: old_places[key] for key in later if key in old_places})
+        patch = plan_append(
+            file.footer,
+            place.offset,
+            {},
+            later,
+            {key: old_places[key] for key in later if key in old_places},
+        )
         if patch.size == listed_bytes:
             has_others = {column for _, column in kept} & {column for _, column in later}
             # A footer that is encrypted has other bytes each time.

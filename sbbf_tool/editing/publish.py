@@ -45,13 +45,19 @@ def publish(
     def verify(new_source: Source) -> None:
         footer = file.footer
         # Other programs ignore the lock of an append. If one rewrote the file in place, the footer before the new one is not the old one.
-        if append and footer.cipher is None and new_source.read_up_to(footer.start, len(footer.raw)) != footer.raw:
+        if (
+            append
+            and footer.cipher is None
+            and new_source.read_up_to(footer.start, len(footer.raw)) != footer.raw
+        ):
             raise ChangedError.after_open(file.name)
         try:
             try:
                 compare(file.parse_copy(new_source))
             except UnreadableError as error:
-                raise mistake(file, f"the new file cannot be read back ({error.message})") from error
+                raise mistake(
+                    file, f"the new file cannot be read back ({error.message})"
+                ) from error
         except SbbfError:
             # If another writer changed the file while it was copied, the difference is not a defect of this package.
             if not append and not file.source.is_unchanged():
@@ -73,30 +79,49 @@ def ensure_same_footer(file: ParquetFile, fresh: ParquetFile, chunks: Iterable[C
     new = fresh.footer.set_filters(no_filters, leave_decrypted=True)
     # Chunks that had no filters, as most, are those of the old footer again.
     if new != file.footer.raw and new != file.footer.set_filters(no_filters, leave_decrypted=True):
-        raise mistake(file, "the new footer differs from the old one in more than the offsets and lengths of filters")
+        raise mistake(
+            file,
+            "the new footer differs from the old one in more than the offsets and lengths of filters",
+        )
 
 
-def read_new_filter(file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey) -> BloomFilter:
+def read_new_filter(
+    file: ParquetFile, fresh: ParquetFile, patch: Patch, key: ChunkKey
+) -> BloomFilter:
     """Read a filter of the patch from the new file. Raises SbbfError unless it is at its planned offset and follows the released format."""
     place = patch.places[key]
     stored = fresh.stored_filter(key[0], fresh.footer.columns[key[1]])
-    if stored is None or stored.place != place or stored.length != place.length or stored.header.unsupported_reason:
+    if (
+        stored is None
+        or stored.place != place
+        or stored.length != place.length
+        or stored.header.unsupported_reason
+    ):
         raise mistake(file, f"the filter of {place_of(file, key)} is not at its planned offset")
     return BloomFilter(fresh.read_bitset(stored))
 
 
-def ensure_new_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, SpooledFilter]) -> None:
+def ensure_new_filters(
+    file: ParquetFile, fresh: ParquetFile, patch: Patch, filters: Mapping[ChunkKey, SpooledFilter]
+) -> None:
     """Ensure that the filters in the new file are the ones that were built."""
     for key, spooled_filter in filters.items():
         if checksum_of(read_new_filter(file, fresh, patch, key)) != spooled_filter.checksum:
-            raise mistake(file, f"the filter of {place_of(file, key)} is not the one that was built")
+            raise mistake(
+                file, f"the filter of {place_of(file, key)} is not the one that was built"
+            )
 
 
-def ensure_moved_filters(file: ParquetFile, fresh: ParquetFile, patch: Patch, checksums: Mapping[ChunkKey, int]) -> None:
+def ensure_moved_filters(
+    file: ParquetFile, fresh: ParquetFile, patch: Patch, checksums: Mapping[ChunkKey, int]
+) -> None:
     """Ensure that the filters that stay, but at another place, have the bytes that they had, by their checksums."""
     for key, checksum in checksums.items():
         place = patch.places[key]
-        if fresh.footer.filter_place(*key) != place or hash_value(fresh.source.read(place.offset, place.length or 0)) != checksum:
+        if (
+            fresh.footer.filter_place(*key) != place
+            or hash_value(fresh.source.read(place.offset, place.length or 0)) != checksum
+        ):
             raise mistake(file, f"the filter of {place_of(file, key)} would change")
 
 

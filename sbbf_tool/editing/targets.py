@@ -31,7 +31,10 @@ def choose_copy(file: TableFile) -> str:
     """Return the path of a new copy of a table's file. Raises RefusedError if it cannot be written."""
     target = file.new_copy_path()
     if redact(target) != target:
-        raise RefusedError("the URL of the file contains a password or a signature, which the table would record", file=target)
+        raise RefusedError(
+            "the URL of the file contains a password or a signature, which the table would record",
+            file=target,
+        )
     places.ensure_writable(target, in_place=False)
     return target
 
@@ -40,20 +43,33 @@ def ensure_copy_readable(file: ParquetFile) -> None:
     """Raise LockedError if readers could not find the keys of a copy that has another name."""
     if file.has_key_material():
         reason = "readers look for its keys in a file that is named after it, which a copy with another name does not have"
-        raise LockedError(reason, file=file.name, hint="store the keys in the file itself (internal key material)")
+        raise LockedError(
+            reason, file=file.name, hint="store the keys in the file itself (internal key material)"
+        )
 
 
 def ensure_one_way(
-    output: str | os.PathLike[str] | None, in_place: bool, dry_run: bool, names: Iterable[str] = (), *, file: str | None = None
+    output: str | os.PathLike[str] | None,
+    in_place: bool,
+    dry_run: bool,
+    names: Iterable[str] = (),
+    *,
+    file: str | None = None,
 ) -> None:
     """Raise UsageError unless either `output`, outside the folders that `names` mean, or `in_place` is given; a dry run needs neither."""
     if (output is not None) == in_place and (in_place or not dry_run):
         hint = f"{'either' if in_place else 'choose to only try it,'} name another file, or change the file in place"
-        raise UsageError(f"{'two targets are' if in_place else 'no target is'} given for the result", file=file, hint=hint)
+        raise UsageError(
+            f"{'two targets are' if in_place else 'no target is'} given for the result",
+            file=file,
+            hint=hint,
+        )
     target = os.fsdecode(output or "")
     for name in names if target else ():
         start = places.absolute(name).partition("**")[0]
-        if target.rstrip("/") != name.rstrip("/") and matches_any((start, os.path.realpath(start)), "/", places.absolute(target)):
+        if target.rstrip("/") != name.rstrip("/") and matches_any(
+            (start, os.path.realpath(start)), "/", places.absolute(target)
+        ):
             reason = f"the result would be among the files of {name}, whose readers would read each row twice"
             raise UsageError(reason, file=target, hint="name a folder outside it")
 
@@ -76,7 +92,9 @@ _COMMITS = {
 }
 
 
-def table_warnings(target: str, *, is_new: bool, growth: int, is_cut: bool, tables: places.TableFinder) -> list[str]:
+def table_warnings(
+    target: str, *, is_new: bool, growth: int, is_cut: bool, tables: places.TableFinder
+) -> list[str]:
     """Return warnings for readers of the table that `target` belongs to, after its size changed by `growth` bytes.
 
     `is_new` is whether the file did not exist before, and `is_cut` whether its old footer is gone. There are no warnings if the file
@@ -92,13 +110,17 @@ def table_warnings(target: str, *, is_new: bool, growth: int, is_cut: bool, tabl
     kind, folder = table
     commit = _COMMITS.get(kind, "let the writer of the table record its new size")
     if is_new:
-        return [f"the {kind} table {folder} does not list the new file, so its readers do not read it; {commit}, in place of the old file"]
+        return [
+            f"the {kind} table {folder} does not list the new file, so its readers do not read it; {commit}, in place of the old file"
+        ]
     effect = "see the old footer, without this change"
     if growth < 0:
         effect = "fail, because the file is shorter now"
     elif is_cut:
         effect = "fail, because the file has no footer there any more"
-    return [f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"]
+    return [
+        f"the {kind} table {folder} records the size of each file: readers that use the recorded size {effect}; {commit}"
+    ]
 
 
 def sink_warnings(target: str, growth: int, tables: places.TableFinder) -> list[str]:
@@ -106,7 +128,13 @@ def sink_warnings(target: str, growth: int, tables: places.TableFinder) -> list[
     sink = tables.spark_sink(target) if growth else None
     effect = "fails if the file is shorter now" if growth < 0 else "does not see the new footer"
     log = f"{sink}/_spark_metadata, the log of Spark's file sink, records the size of each file"
-    return [] if sink is None else [f"{log}: until it is compacted or dropped, Spark opens files at the recorded size, and {effect}"]
+    return (
+        []
+        if sink is None
+        else [
+            f"{log}: until it is compacted or dropped, Spark opens files at the recorded size, and {effect}"
+        ]
+    )
 
 
 def check_changeable(file: ParquetFile) -> None:
@@ -119,5 +147,8 @@ def check_changeable(file: ParquetFile) -> None:
 def choose_columns(file: ParquetFile, names: Iterable[str], *, strict: bool = True) -> list[Column]:
     """Return the columns with these names, in the schema's order; none without names. Raises the errors of `ParquetFile.find_columns`."""
     column_names = as_names(names)
-    chosen = {column.index: column for column in (file.find_columns(column_names, strict=strict) if column_names else ())}
+    chosen = {
+        column.index: column
+        for column in (file.find_columns(column_names, strict=strict) if column_names else ())
+    }
     return [chosen[index] for index in sorted(chosen)]

@@ -44,7 +44,9 @@ class _Page(NamedTuple):
 class DecryptedPages(NewPages):
     """The decrypted pages of one chunk."""
 
-    def __init__(self, read: Read, cipher: FileCipher, chunk: ChunkKey, meta: ColumnMetaData) -> None:
+    def __init__(
+        self, read: Read, cipher: FileCipher, chunk: ChunkKey, meta: ColumnMetaData
+    ) -> None:
         """Decrypt the page headers. Raises AuthenticationError, and UnreadableError if the chain of headers is broken."""
         self._read = read
         self._cipher = cipher
@@ -52,7 +54,11 @@ class DecryptedPages(NewPages):
         self._pages = list(self._follow(*page_range(meta)))
         self._last: tuple[int, bytes] | None = None
         has_dictionary = bool(self._pages) and self._pages[0].module is Module.DICTIONARY_PAGE
-        super().__init__(meta, (len(page.header) + page.size for page in self._pages), has_dictionary=has_dictionary)
+        super().__init__(
+            meta,
+            (len(page.header) + page.size for page in self._pages),
+            has_dictionary=has_dictionary,
+        )
 
     def as_pages(self) -> ChunkPages:
         """Return access to the pages, in which a walk over headers decrypts no page."""
@@ -72,7 +78,9 @@ class DecryptedPages(NewPages):
             position += len(ciphertext)
             page = self._page(header, module, ordinal, position, place)
             if position + page.stored_bytes > end:
-                raise UnreadableError("the page extends past the end of its column chunk", place=place)
+                raise UnreadableError(
+                    "the page extends past the end of its column chunk", place=place
+                )
             yield page
             position += page.stored_bytes
             ordinal += module is Module.DATA_PAGE
@@ -81,18 +89,26 @@ class DecryptedPages(NewPages):
     def _module_at(self, position: int, end: int, place: str) -> bytes:
         length = int.from_bytes(self._read(position, LENGTH_BYTES), "little") + LENGTH_BYTES
         if length < GCM_OVERHEAD or position + length > end:
-            raise AuthenticationError("the stated length is not the length of a module in this column chunk", place=place)
+            raise AuthenticationError(
+                "the stated length is not the length of a module in this column chunk", place=place
+            )
         return self._read(position, length)
 
-    def _decrypt_header(self, ciphertext: bytes, ordinal: int, place: str, is_first: bool) -> tuple[bytes, Module]:
+    def _decrypt_header(
+        self, ciphertext: bytes, ordinal: int, place: str, is_first: bool
+    ) -> tuple[bytes, Module]:
         """Decrypt a header; return it and the type of its page. Only the first page may be a dictionary page, which has no ordinal."""
         if is_first:
             try:
-                return self._cipher.decrypt(self._chunk, Module.DICTIONARY_PAGE_HEADER, ciphertext), Module.DICTIONARY_PAGE
+                return self._cipher.decrypt(
+                    self._chunk, Module.DICTIONARY_PAGE_HEADER, ciphertext
+                ), Module.DICTIONARY_PAGE
             except AuthenticationError:
                 pass
         try:
-            return self._cipher.decrypt(self._chunk, Module.DATA_PAGE_HEADER, ciphertext, ordinal), Module.DATA_PAGE
+            return self._cipher.decrypt(
+                self._chunk, Module.DATA_PAGE_HEADER, ciphertext, ordinal
+            ), Module.DATA_PAGE
         except SbbfError as error:
             raise error.at(place=place) from None
 
@@ -102,15 +118,32 @@ class DecryptedPages(NewPages):
         if stored is None or stored < self._cipher.page_overhead:
             raise UnreadableError("the header does not state the size of a module", place=place)
         if (header.type == PageType.DICTIONARY_PAGE) != (module is Module.DICTIONARY_PAGE):
-            raise UnreadableError("the header was encrypted as that of another kind of page", place=place)
+            raise UnreadableError(
+                "the header was encrypted as that of another kind of page", place=place
+            )
         v2 = header.data_page_header_v2 if header.type == PageType.DATA_PAGE_V2 else None
-        levels = count_of(v2.repetition_levels_byte_length) + count_of(v2.definition_levels_byte_length) if v2 is not None else 0
+        levels = (
+            count_of(v2.repetition_levels_byte_length) + count_of(v2.definition_levels_byte_length)
+            if v2 is not None
+            else 0
+        )
         size = stored - self._cipher.page_overhead
-        changes = {_COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)), _CRC: (compact.I32, None)}
+        changes = {
+            _COMPRESSED_PAGE_SIZE: (compact.I32, compact.build_int(size)),
+            _CRC: (compact.I32, None),
+        }
         # The bytes after the struct are padding, which could not be distinguished from the page.
         struct = plain[:length]
         rewritten = compact.apply(struct, [compact.set_fields(struct, 0, changes)])
-        return _Page(rewritten, offset, stored, size, module, ordinal if module is Module.DATA_PAGE else None, levels)
+        return _Page(
+            rewritten,
+            offset,
+            stored,
+            size,
+            module,
+            ordinal if module is Module.DATA_PAGE else None,
+            levels,
+        )
 
     def _body(self, at: int) -> bytes:
         if self._last is None or self._last[0] != at:
@@ -124,7 +157,9 @@ class DecryptedPages(NewPages):
             except SbbfError as error:
                 raise error.at(place=place) from None
             if len(body) != page.size:
-                raise UnreadableError("the page does not have the size that its header states", place=place)
+                raise UnreadableError(
+                    "the page does not have the size that its header states", place=place
+                )
             self._last = at, body
         return self._last[1]
 
@@ -138,4 +173,6 @@ class DecryptedPages(NewPages):
                 if not page.level_bytes:
                     raise
         levels, ciphertext = stored[: page.level_bytes], stored[page.level_bytes :]
-        return levels + self._cipher.decrypt_page(self._chunk, page.module, ciphertext, page.ordinal)
+        return levels + self._cipher.decrypt_page(
+            self._chunk, page.module, ciphertext, page.ordinal
+        )

@@ -22,14 +22,33 @@ from typing import NamedTuple
 
 from sbbf_tool.encryption import modules
 from sbbf_tool.encryption.keys import Keys, describe_key
-from sbbf_tool.encryption.modules import GCM_OVERHEAD, LENGTH_BYTES, SIGNATURE_BYTES, Bytes, FileAad, Key, Module
-from sbbf_tool.errors import AuthenticationError, LockedError, RefusedError, UnreadableError, UsageError
+from sbbf_tool.encryption.modules import (
+    GCM_OVERHEAD,
+    LENGTH_BYTES,
+    SIGNATURE_BYTES,
+    Bytes,
+    FileAad,
+    Key,
+    Module,
+)
+from sbbf_tool.errors import (
+    AuthenticationError,
+    LockedError,
+    RefusedError,
+    UnreadableError,
+    UsageError,
+)
 from sbbf_tool.parquet import compact
 from sbbf_tool.parquet.columns import Column, find_column, leaf_columns
 from sbbf_tool.parquet.filters import StoredFilter, parse_header
 from sbbf_tool.parquet.footer import MAGIC, MAGIC_ENCRYPTED, Footer, Leaves
 from sbbf_tool.parquet.footer_structs import FooterStructs
-from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, ColumnMetaData, EncryptionAlgorithm, FileCryptoMetaData
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnCryptoMetaData,
+    ColumnMetaData,
+    EncryptionAlgorithm,
+    FileCryptoMetaData,
+)
 from sbbf_tool.parquet.pages import Read
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.parquet.structs import parse_struct
@@ -67,21 +86,34 @@ def algorithm_of(algorithm: EncryptionAlgorithm | None, prefix: bytes | None) ->
     """
     form = (algorithm.AES_GCM_V1 or algorithm.AES_GCM_CTR_V1) if algorithm is not None else None
     if algorithm is None or form is None:
-        raise UnreadableError("the file is encrypted with an algorithm that the format does not have")
+        raise UnreadableError(
+            "the file is encrypted with an algorithm that the format does not have"
+        )
     if form.aad_file_unique is None:
         # DuckDB 2.0 writes such files: modules without AAD, and columns that are not marked as encrypted.
-        raise UnreadableError("the encryption has no aad_file_unique, which the format requires", hint="only DuckDB reads such files")
+        raise UnreadableError(
+            "the encryption has no aad_file_unique, which the format requires",
+            hint="only DuckDB reads such files",
+        )
     if form.supply_aad_prefix and prefix is None:
-        raise RefusedError("the file was written with an AAD prefix that it does not store", hint='give it as "aad_prefix" beside the keys')
+        raise RefusedError(
+            "the file was written with an AAD prefix that it does not store",
+            hint='give it as "aad_prefix" beside the keys',
+        )
     if form.aad_prefix is not None and prefix is not None and form.aad_prefix != prefix:
         raise RefusedError(
-            "the AAD prefix of the file differs from the given one", hint="this is another file, or one that replaced the expected file"
+            "the AAD prefix of the file differs from the given one",
+            hint="this is another file, or one that replaced the expected file",
         )
     if form.aad_prefix is None and not form.supply_aad_prefix and prefix is not None:
         raise RefusedError(
-            "the file was written without an AAD prefix, but one was given", hint='remove "aad_prefix" if the file is the expected one'
+            "the file was written without an AAD prefix, but one was given",
+            hint='remove "aad_prefix" if the file is the expected one',
         )
-    return Algorithm(FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique), algorithm.AES_GCM_CTR_V1 is not None)
+    return Algorithm(
+        FileAad(form.aad_prefix or prefix or b"", form.aad_file_unique),
+        algorithm.AES_GCM_CTR_V1 is not None,
+    )
 
 
 class FileCipher:
@@ -90,7 +122,13 @@ class FileCipher:
     `crypto` holds the bytes before an encrypted footer; None for a signed one.
     """
 
-    def __init__(self, ring: KeyRing, algorithm: Algorithm, footer_key: Key | None, crypto: bytes | None = None) -> None:
+    def __init__(
+        self,
+        ring: KeyRing,
+        algorithm: Algorithm,
+        footer_key: Key | None,
+        crypto: bytes | None = None,
+    ) -> None:
         self.algorithm = algorithm
         self.footer_key = footer_key
         self.crypto = crypto
@@ -117,13 +155,21 @@ class FileCipher:
                 own = chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
                 key_id = index, own.key_metadata if own is not None else None
                 if key_id not in keys:
-                    keys[key_id] = self._key_of(chunk.crypto_metadata, columns[index], keys_by_index)
+                    keys[key_id] = self._key_of(
+                        chunk.crypto_metadata, columns[index], keys_by_index
+                    )
                 if (key := keys[key_id]) is not None:
                     self._keys[number, index] = key
                 else:
-                    self.missing[number, index] = "the footer key" if own is None else f"a key of its own{describe_key(own.key_metadata)}"
+                    self.missing[number, index] = (
+                        "the footer key"
+                        if own is None
+                        else f"a key of its own{describe_key(own.key_metadata)}"
+                    )
 
-    def _key_of(self, crypto: ColumnCryptoMetaData, column: Column, keys_by_index: Mapping[int, Key]) -> Key | None:
+    def _key_of(
+        self, crypto: ColumnCryptoMetaData, column: Column, keys_by_index: Mapping[int, Key]
+    ) -> Key | None:
         own = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is None:
             return self.footer_key if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None else None
@@ -136,10 +182,18 @@ class FileCipher:
         return chunk in self._keys
 
     def decrypt(
-        self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None = None, *, written_for: ChunkKey | None = None
+        self,
+        chunk: ChunkKey,
+        module: Module,
+        ciphertext: Bytes,
+        page: int | None = None,
+        *,
+        written_for: ChunkKey | None = None,
     ) -> bytes:
         """Decrypt a GCM module of this chunk, which may have been written for another one. Raises AuthenticationError."""
-        return modules.parse_gcm(self._keys[chunk], ciphertext, self._aad(written_for or chunk, module, page))
+        return modules.parse_gcm(
+            self._keys[chunk], ciphertext, self._aad(written_for or chunk, module, page)
+        )
 
     def encrypt(self, chunk: ChunkKey, module: Module, plain: Bytes) -> bytes:
         """Encrypt a GCM module of this chunk, with a new nonce."""
@@ -163,7 +217,9 @@ class FileCipher:
             return raw + modules.sign(key, raw, aad), MAGIC
         return self.crypto + modules.build_gcm(key, raw, aad), MAGIC_ENCRYPTED
 
-    def decrypt_page(self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None) -> bytes:
+    def decrypt_page(
+        self, chunk: ChunkKey, module: Module, ciphertext: Bytes, page: int | None
+    ) -> bytes:
         """Decrypt a page, which may be a CTR module. Raises AuthenticationError with GCM."""
         if self.algorithm.has_ctr_pages:
             return modules.parse_ctr(self._keys[chunk], ciphertext)
@@ -177,22 +233,39 @@ class FileCipher:
     def _aad(self, chunk: ChunkKey, module: Module, page: int | None) -> bytes:
         return self.algorithm.aad.of(module, self._ordinals[chunk[0]], chunk[1], page)
 
-    def read_filter(self, read: Read, end: int, chunk: ChunkKey, place: FilterPlace, *, explain: bool = True) -> StoredFilter:
+    def read_filter(
+        self, read: Read, end: int, chunk: ChunkKey, place: FilterPlace, *, explain: bool = True
+    ) -> StoredFilter:
         """Read the filter at this position from its header module, without its bitset. The filter must end by byte `end`.
 
         Raises AuthenticationError, which says where the module belongs if that can be determined, and UnreadableError.
         """
-        length = int.from_bytes(read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little")
-        if length + LENGTH_BYTES < GCM_OVERHEAD or length > _MOST_HEADER_BYTES or place.offset + LENGTH_BYTES + length > end:
-            raise AuthenticationError(f"there is no encrypted header at this offset: a module of {length:,} bytes is not valid")
+        length = int.from_bytes(
+            read(place.offset, min(LENGTH_BYTES, max(0, end - place.offset))), "little"
+        )
+        if (
+            length + LENGTH_BYTES < GCM_OVERHEAD
+            or length > _MOST_HEADER_BYTES
+            or place.offset + LENGTH_BYTES + length > end
+        ):
+            raise AuthenticationError(
+                f"there is no encrypted header at this offset: a module of {length:,} bytes is not valid"
+            )
         ciphertext = read(place.offset, LENGTH_BYTES + length)
         try:
             header = parse_header(self.decrypt(chunk, Module.BLOOM_FILTER_HEADER, ciphertext))
         except AuthenticationError as error:
-            raise AuthenticationError((explain and self._where_from(chunk, ciphertext)) or error.message) from None
-        stored_filter = StoredFilter(chunk[0], chunk[1], place, header, encrypted_header_bytes=len(ciphertext))
+            raise AuthenticationError(
+                (explain and self._where_from(chunk, ciphertext)) or error.message
+            ) from None
+        stored_filter = StoredFilter(
+            chunk[0], chunk[1], place, header, encrypted_header_bytes=len(ciphertext)
+        )
         if stored_filter.end <= end:
-            stated_bytes = int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little") + LENGTH_BYTES
+            stated_bytes = (
+                int.from_bytes(read(stored_filter.bitset_offset, LENGTH_BYTES), "little")
+                + LENGTH_BYTES
+            )
             if stated_bytes != header.num_bytes + GCM_OVERHEAD:
                 raise AuthenticationError(
                     f"the module of the bitset states {stated_bytes:,} bytes, but the header states {header.num_bytes + GCM_OVERHEAD:,}"
@@ -202,13 +275,17 @@ class FileCipher:
     def decrypt_bitset(self, stored: StoredFilter, ciphertext: Bytes) -> bytes:
         """Decrypt the bitset of a filter from its module. Raises AuthenticationError."""
         try:
-            return self.decrypt((stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, ciphertext)
+            return self.decrypt(
+                (stored.row_group, stored.column), Module.BLOOM_FILTER_BITSET, ciphertext
+            )
         except AuthenticationError as error:
             raise AuthenticationError(f"the bitset: {error.message}") from None
 
     def encrypt_filter(self, chunk: ChunkKey, header: bytes, bitset: Bytes) -> tuple[bytes, bytes]:
         """Encrypt a filter; return its two modules."""
-        return self.encrypt(chunk, Module.BLOOM_FILTER_HEADER, header), self.encrypt(chunk, Module.BLOOM_FILTER_BITSET, bitset)
+        return self.encrypt(chunk, Module.BLOOM_FILTER_HEADER, header), self.encrypt(
+            chunk, Module.BLOOM_FILTER_BITSET, bitset
+        )
 
     def end_of_any_filter(self, read: Read, start: int, end: int) -> int | None:
         """Return the byte after the filter at `start`, whichever chunk it belongs to; None if no filter that ends by `end` is there."""
@@ -217,7 +294,9 @@ class FileCipher:
             return None
         for chunk in self._keys:
             try:
-                stop = self.read_filter(read, end, chunk, FilterPlace(start, None), explain=False).end
+                stop = self.read_filter(
+                    read, end, chunk, FilterPlace(start, None), explain=False
+                ).end
             except UnreadableError:
                 continue
             return stop if stop <= end else None
@@ -254,7 +333,12 @@ def _by_index(keys: Mapping[str, Key], columns: Sequence[Column]) -> dict[int, K
 
 
 def parse_footer(
-    stored: bytes, start: int, *, encrypted: bool, ring: KeyRing | None, leaves: Leaves = leaf_columns
+    stored: bytes,
+    start: int,
+    *,
+    encrypted: bool,
+    ring: KeyRing | None,
+    leaves: Leaves = leaf_columns,
 ) -> tuple[Footer, FileCipher | None]:
     """Parse the footer with the bytes `stored`, which begin at byte `start` of the file and end before length word and magic.
 
@@ -269,31 +353,46 @@ def parse_footer(
         return footer, None
     if algorithm is None:
         if any(*footer.numbers("crypto_metadata", presence=True)):
-            raise AuthenticationError("the file has encrypted columns, but its footer is neither encrypted nor signed")
+            raise AuthenticationError(
+                "the file has encrypted columns, but its footer is neither encrypted nor signed"
+            )
         return footer, None
     raw, signature = stored[:-SIGNATURE_BYTES], stored[-SIGNATURE_BYTES:]
     key = ring.footer_key(footer.metadata.footer_signing_key_metadata)
     cipher = FileCipher(ring, algorithm_of(algorithm, ring.keys.aad_prefix), key)
     if key is not None:
         modules.ensure_signed(key, raw, signature, cipher.algorithm.aad.of_footer())
-    return _open_columns(Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher)
+    return _open_columns(
+        Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher
+    )
 
 
-def _parse_encrypted(stored: bytes, start: int, ring: KeyRing | None, leaves: Leaves) -> tuple[Footer, FileCipher]:
+def _parse_encrypted(
+    stored: bytes, start: int, ring: KeyRing | None, leaves: Leaves
+) -> tuple[Footer, FileCipher]:
     try:
         length = compact.skip(stored, 0, compact.STRUCT)
     except IndexError:
-        raise UnreadableError("the footer ends inside its FileCryptoMetaData", place=f"byte {start:,}") from None
+        raise UnreadableError(
+            "the footer ends inside its FileCryptoMetaData", place=f"byte {start:,}"
+        ) from None
     crypto = parse_struct(FileCryptoMetaData, stored)
     key = ring.footer_key(crypto.key_metadata) if ring is not None else None
     if ring is None or key is None:
-        raise LockedError(f"the footer is encrypted{describe_key(crypto.key_metadata)}", hint="give the footer's key")
-    cipher = FileCipher(ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length])
+        raise LockedError(
+            f"the footer is encrypted{describe_key(crypto.key_metadata)}",
+            hint="give the footer's key",
+        )
+    cipher = FileCipher(
+        ring, algorithm_of(crypto.encryption_algorithm, ring.keys.aad_prefix), key, stored[:length]
+    )
     try:
         raw = modules.parse_gcm(key, stored[length:], cipher.algorithm.aad.of_footer())
     except AuthenticationError as error:
         raise error.at(place="the footer") from None
-    return _open_columns(Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher)
+    return _open_columns(
+        Footer(raw, start, stored_bytes=len(stored), cipher=cipher, leaves=leaves), cipher
+    )
 
 
 def _open_columns(footer: Footer, cipher: FileCipher) -> tuple[Footer, FileCipher]:
@@ -308,5 +407,7 @@ def _open_columns(footer: Footer, cipher: FileCipher) -> tuple[Footer, FileCiphe
                 plain = cipher.decrypt_metadata((number, index), chunk.encrypted_column_metadata)
                 chunk.meta_data = parse_struct(ColumnMetaData, plain)
             except UnreadableError as error:
-                raise error.at(place=f"the metadata of column {footer.columns[index].name}, row group {number}") from None
+                raise error.at(
+                    place=f"the metadata of column {footer.columns[index].name}, row group {number}"
+                ) from None
     return footer, cipher

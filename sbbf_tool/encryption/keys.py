@@ -38,7 +38,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from sbbf_tool.encryption.modules import KEY_SIZES, Key, decrypt_gcm
-from sbbf_tool.errors import AuthenticationError, RefusedError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import (
+    AuthenticationError,
+    RefusedError,
+    SbbfError,
+    UnreadableError,
+    UsageError,
+)
 from sbbf_tool.frozen import Frozen, field
 
 KeyService = Callable[[bytes], "bytes | None"]
@@ -84,7 +90,9 @@ class Keys(Frozen):
             return _from_object(value)
         if callable(value) or hasattr(value, "unwrap_key"):
             return cls(service=value)
-        raise UsageError(f"keys must be Keys, a dict, a function or a KMS client, not {type(value).__name__}")
+        raise UsageError(
+            f"keys must be Keys, a dict, a function or a KMS client, not {type(value).__name__}"
+        )
 
     @classmethod
     def from_json(cls, text: str | bytes, *, where: str = "keys") -> Keys:
@@ -112,9 +120,15 @@ class Keys(Frozen):
             key = self.by_id.get(id_of(metadata)) or self.by_id.get(f"0x{metadata.hex()}")
             return key or self._ask(lambda ask: ask(metadata))
         master = self.by_id.get(wrapped.master_key_id)
-        return wrapped.unwrap_locally(master) if master is not None else self._ask(lambda ask: ask(wrapped.raw), wrapped)
+        return (
+            wrapped.unwrap_locally(master)
+            if master is not None
+            else self._ask(lambda ask: ask(wrapped.raw), wrapped)
+        )
 
-    def _ask(self, question: Callable[[KeyService], bytes | None], wrapped: KeyMaterial | None = None) -> Key | None:
+    def _ask(
+        self, question: Callable[[KeyService], bytes | None], wrapped: KeyMaterial | None = None
+    ) -> Key | None:
         """Get a key from the key service; None if it has none."""
         service = self.service
         try:
@@ -167,15 +181,23 @@ def _from_object(parts: Any) -> Keys:
         raise UsageError("keys must be one object", hint=f"its members are {', '.join(_PARTS)}")
     for part in parts:
         if part not in _PARTS:
-            raise UsageError("the object has an unknown member", hint=f"the members are {', '.join(_PARTS)}")
+            raise UsageError(
+                "the object has an unknown member", hint=f"the members are {', '.join(_PARTS)}"
+            )
     for part in ("columns", "keys"):
         if not isinstance(parts.get(part, {}), Mapping):
             raise UsageError("the value must be an object of names and keys", place=part)
     footer, prefix = parts.get("footer_key"), parts.get("aad_prefix")
     return Keys(
         footer=None if footer is None else _key(footer, "footer_key"),
-        columns={str(name): _key(value, f"columns, {_hide_key(str(name))}") for name, value in parts.get("columns", {}).items()},
-        by_id={str(name): _key(value, f"keys, {_hide_key(str(name))}") for name, value in parts.get("keys", {}).items()},
+        columns={
+            str(name): _key(value, f"columns, {_hide_key(str(name))}")
+            for name, value in parts.get("columns", {}).items()
+        },
+        by_id={
+            str(name): _key(value, f"keys, {_hide_key(str(name))}")
+            for name, value in parts.get("keys", {}).items()
+        },
         aad_prefix=None if prefix is None else _prefix(prefix),
     )
 
@@ -193,7 +215,9 @@ def may_be_keys(text: str) -> bool:
     if _DIGITS_OF_A_KEY.search(text):
         return True
     forms = (_decode(text.strip(), form) for form in _FORMS)
-    return text.lstrip().startswith("{") or any(candidate is not None and len(candidate) in KEY_SIZES for candidate in forms)
+    return text.lstrip().startswith("{") or any(
+        candidate is not None and len(candidate) in KEY_SIZES for candidate in forms
+    )
 
 
 _FORMS: dict[str, Callable[[str], bytes]] = {
@@ -206,16 +230,28 @@ _FORMS: dict[str, Callable[[str], bytes]] = {
 def _key(value: Any, place: str) -> Key:
     """Parse a key. The error says what is wrong, but never shows the key."""
     # 32 hexadecimal digits are also base64 for 24 bytes, but a random key practically never looks like that.
-    for candidate in (_decode(value, "hex"), _decode(value, "base64")) if isinstance(value, str) else (_explicit(value),):
+    for candidate in (
+        (_decode(value, "hex"), _decode(value, "base64"))
+        if isinstance(value, str)
+        else (_explicit(value),)
+    ):
         if candidate is not None and len(candidate) in KEY_SIZES:
             return Key(candidate)
-    raise UsageError("the value is not a key", place=place, hint="a key is 16, 24 or 32 bytes in hexadecimal or base64")
+    raise UsageError(
+        "the value is not a key",
+        place=place,
+        hint="a key is 16, 24 or 32 bytes in hexadecimal or base64",
+    )
 
 
 def _prefix(value: Any) -> bytes:
     prefix = value.encode() if isinstance(value, str) else _explicit(value)
     if prefix is None:
-        raise UsageError("the value is not an AAD prefix", place="aad_prefix", hint='give text, {"hex": ...} or {"base64": ...}')
+        raise UsageError(
+            "the value is not an AAD prefix",
+            place="aad_prefix",
+            hint='give text, {"hex": ...} or {"base64": ...}',
+        )
     return prefix
 
 
@@ -264,7 +300,9 @@ class KeyMaterial(Frozen):
 
     def unwrap_locally(self, master: Key) -> Key:
         """Unwrap the key with its master key. Raises AuthenticationError for a wrong key, or if the key service wraps in another way."""
-        return self.unwrap(lambda wrapped, name: self._unwrap_with(master, _local_wrap(wrapped), name.encode()))
+        return self.unwrap(
+            lambda wrapped, name: self._unwrap_with(master, _local_wrap(wrapped), name.encode())
+        )
 
     def _unwrap_with(self, key: Key, wrapped: str, aad: bytes) -> Key:
         try:
@@ -291,7 +329,8 @@ def parse_material(metadata: bytes, stored: Callable[[str], bytes | None]) -> Ke
         fields = _object(metadata)
         if fields is None:
             raise UnreadableError(
-                "the key material of the file is missing", hint="it is stored beside the file, as _KEY_MATERIAL_FOR_<file name>.json"
+                "the key material of the file is missing",
+                hint="it is stored beside the file, as _KEY_MATERIAL_FOR_<file name>.json",
             )
     is_double = fields.get("doubleWrapping") is True
     return KeyMaterial(

@@ -72,7 +72,12 @@ class FileAad(NamedTuple):
                 f"ordinal {max(ordinals):,} is out of range: in encrypted files, row groups, columns and pages are numbered from 0 to "
                 f"{MOST_ORDINAL:,}"
             )
-        return self.prefix + self.unique + bytes([module]) + b"".join(number.to_bytes(2, "little") for number in ordinals)
+        return (
+            self.prefix
+            + self.unique
+            + bytes([module])
+            + b"".join(number.to_bytes(2, "little") for number in ordinals)
+        )
 
 
 class Key:
@@ -112,7 +117,11 @@ class Key:
         ensure_cryptography()
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        return Cipher(algorithms.AES(self._bytes), modes.CTR(nonce + b"\0\0\0\1")).encryptor().update(data)
+        return (
+            Cipher(algorithms.AES(self._bytes), modes.CTR(nonce + b"\0\0\0\1"))
+            .encryptor()
+            .update(data)
+        )
 
 
 def ensure_cryptography() -> None:
@@ -121,14 +130,18 @@ def ensure_cryptography() -> None:
         import cryptography  # noqa: F401
     except ImportError:
         raise RefusedError(
-            "the file is encrypted, and the package cryptography is not installed", hint="pip install 'sbbf-tool[encryption]'"
+            "the file is encrypted, and the package cryptography is not installed",
+            hint="pip install 'sbbf-tool[encryption]'",
         ) from None
 
 
 def parse_gcm(key: Key, module: Bytes, aad: bytes) -> bytes:
     """Decrypt a whole module, its length word included. Raises AuthenticationError if key, place or bytes are not the writer's."""
     view = memoryview(module)
-    if len(view) < GCM_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
+    if (
+        len(view) < GCM_OVERHEAD
+        or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES
+    ):
         raise AuthenticationError("the stated length is not the length of a module")
     return decrypt_gcm(key, view[LENGTH_BYTES:], aad)
 
@@ -137,7 +150,9 @@ def build_gcm(key: Key, plain: Bytes, aad: bytes) -> bytes:
     """Build the module of a plaintext, with a new random nonce."""
     nonce = os.urandom(NONCE_BYTES)
     ciphertext = key.gcm.encrypt(nonce, plain, aad)
-    return b"".join(((NONCE_BYTES + len(ciphertext)).to_bytes(LENGTH_BYTES, "little"), nonce, ciphertext))
+    return b"".join(
+        ((NONCE_BYTES + len(ciphertext)).to_bytes(LENGTH_BYTES, "little"), nonce, ciphertext)
+    )
 
 
 def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
@@ -159,7 +174,10 @@ def decrypt_gcm(key: Key, ciphertext: Bytes, aad: bytes) -> bytes:
 def parse_ctr(key: Key, module: Bytes) -> bytes:
     """Decrypt a CTR module, whose bytes are not authenticated."""
     view = memoryview(module)
-    if len(view) < CTR_OVERHEAD or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES:
+    if (
+        len(view) < CTR_OVERHEAD
+        or int.from_bytes(view[:LENGTH_BYTES], "little") != len(view) - LENGTH_BYTES
+    ):
         raise UnreadableError("the stated length is not the length of a module")
     return key.ctr(bytes(view[LENGTH_BYTES:CTR_OVERHEAD]), view[CTR_OVERHEAD:])
 
@@ -175,7 +193,9 @@ def ensure_signed(key: Key, plain: bytes, signature: bytes, aad: bytes) -> None:
     from hmac import compare_digest
 
     nonce, tag = signature[:NONCE_BYTES], signature[NONCE_BYTES:]
-    if len(tag) != TAG_BYTES or not compare_digest(key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:], tag):
+    if len(tag) != TAG_BYTES or not compare_digest(
+        key.gcm.encrypt(nonce, plain, aad)[-TAG_BYTES:], tag
+    ):
         raise AuthenticationError(
             "the signature of the footer does not match: the key is wrong, the AAD prefix differs, or the bytes were changed"
         )

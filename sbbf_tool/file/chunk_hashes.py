@@ -28,7 +28,14 @@ class StoredValues:
     read too: they are counted instead of its entries, and must refer to one of these.
     """
 
-    def __init__(self, file: ParquetFile, key: ChunkKey, check: StatisticsCheck | None = None, *, counts_all: bool = False) -> None:
+    def __init__(
+        self,
+        file: ParquetFile,
+        key: ChunkKey,
+        check: StatisticsCheck | None = None,
+        *,
+        counts_all: bool = False,
+    ) -> None:
         self._file = file
         self._check = check
         self._counts_all = counts_all
@@ -52,7 +59,11 @@ class StoredValues:
     @property
     def non_null_count(self) -> int | None:
         """Non-null values of the chunk, counted by the last `hashes`; None if a dictionary stood for some of them."""
-        return self.count if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types else None
+        return (
+            self.count
+            if self.are_decoded or PageType.DICTIONARY_PAGE not in self.page_types
+            else None
+        )
 
     def hashes(self) -> Iterator[memoryview]:
         """Yield all hashes that go into a filter of these values, run by run; some may appear twice."""
@@ -87,21 +98,37 @@ class StoredValues:
         for page in self._plain_chunk().pages(self.dictionary):
             if isinstance(page, plain_pages.PlainPage):
                 self.page_types.add(page.page_type)
-                count = 0 if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE else len(page)
+                count = (
+                    0
+                    if self._counts_all and page.page_type == PageType.DICTIONARY_PAGE
+                    else len(page)
+                )
                 equals_of_page = page.hashes_of_equals(normalised_intervals=self._normalised)
-                yield count, page.hashes, equals_of_page, page.extremes() if self._check is not None else None
+                yield (
+                    count,
+                    page.hashes,
+                    equals_of_page,
+                    page.extremes() if self._check is not None else None,
+                )
             elif self._counts_all:
                 yield len(page()[1]), memoryview(b""), memoryview(b""), None
 
     def _plain_chunk(self) -> plain_pages.PlainChunk:
-        return plain_pages.PlainChunk(self._read, self._column, self._pages.meta, self._pages.ensure_size)
+        return plain_pages.PlainChunk(
+            self._read, self._column, self._pages.meta, self._pages.ensure_size
+        )
 
     def _decode_pages(self) -> Iterator[_Run]:
         from sbbf_tool.parquet.values import read_chunk
 
         self.bytes_read += self._pages.bytes
         for run in read_chunk(self._file.footer, self._row_group, self._column, self._pages):
-            yield len(run), run.hashes(), run.hashes_of_equals(), run.extremes() if self._check is not None else None
+            yield (
+                len(run),
+                run.hashes(),
+                run.hashes_of_equals(),
+                run.extremes() if self._check is not None else None,
+            )
 
     def _read(self, offset: int, length: int) -> bytes:
         data = self._pages.read(offset, length)
@@ -109,4 +136,6 @@ class StoredValues:
         return data
 
     def _locate_errors(self) -> AbstractContextManager[None]:
-        return self._file.locate_errors(lambda: f"column {self._column.name}, row group {self._row_group}")
+        return self._file.locate_errors(
+            lambda: f"column {self._column.name}, row group {self._row_group}"
+        )

@@ -41,13 +41,17 @@ def can_confirm(question: Question, position: int) -> bool:
     literal = question.row.special[position]
     if literal.is_null:
         return not question.column.max_repetition
-    return literal.verdict == MAYBE or (literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN")
+    return literal.verdict == MAYBE or (
+        literal.text.lower() in BOOLEAN_FORMS and question.column.physical == "BOOLEAN"
+    )
 
 
 def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers) -> list[ValueRows]:
     """Find the values that a row group may hold in its pages. Raises UnreadableError and RefusedError if its pages cannot be read."""
     verdicts = zip(question.verdicts, answers.verdicts, strict=True)
-    alone = [at for (at, _), verdict in verdicts if not verdict.is_absent and can_confirm(question, at)]
+    alone = [
+        at for (at, _), verdict in verdicts if not verdict.is_absent and can_confirm(question, at)
+    ]
     if not alone:
         with suppress(NotPlainError):
             return _collect(_search_pages(file, question, answers.row_group))
@@ -55,13 +59,20 @@ def find_values(file: ParquetFile, question: Question, answers: RowGroupAnswers)
 
 
 def drop_deleted(
-    found: Mapping[int, list[ValueRows]], first_rows: Sequence[int], deletes: Iterable[Deletes], unreadable: list[str]
+    found: Mapping[int, list[ValueRows]],
+    first_rows: Sequence[int],
+    deletes: Iterable[Deletes],
+    unreadable: list[str],
 ) -> tuple[dict[int, list[ValueRows]], str | None]:
     """Leave out the rows that a table has deleted. `first_rows` has the number in the file of the first row of each row group.
 
     Also return why other rows may be deleted too; None if they are not. Deletes that cannot be read are added to `unreadable`.
     """
-    numbers = [first_rows[number] + np.asarray(value.rows, np.int64) for number, values in found.items() for value in values]
+    numbers = [
+        first_rows[number] + np.asarray(value.rows, np.int64)
+        for number, values in found.items()
+        for value in values
+    ]
     rows, reason = np.unique(np.concatenate([*numbers, np.zeros(0, np.int64)])), None
     for each in deletes:
         if not len(rows):
@@ -76,9 +87,14 @@ def drop_deleted(
 
     def keep(row_group: int, value: ValueRows) -> ValueRows:
         numbers = np.asarray(value.rows, np.int64)
-        return value._replace(rows=array("Q", numbers[np.isin(first_rows[row_group] + numbers, rows)].tobytes()))
+        return value._replace(
+            rows=array("Q", numbers[np.isin(first_rows[row_group] + numbers, rows)].tobytes())
+        )
 
-    kept = {number: [new for value in values if (new := keep(number, value)).rows] for number, values in found.items()}
+    kept = {
+        number: [new for value in values if (new := keep(number, value)).rows]
+        for number, values in found.items()
+    }
     return kept, reason if len(rows) else None
 
 
@@ -88,19 +104,27 @@ def _collect(found: Iterator[tuple[int, NDArray[np.int64]]]) -> list[ValueRows]:
         if len(rows):
             by_position.setdefault(position, array("Q")).frombytes(rows.astype(np.uint64).tobytes())
     for position, several in by_position.items():
-        if len(several) > 1:  # a value may have several forms, and a list may hold one more than once
-            by_position[position] = array("Q", np.unique(np.frombuffer(several, np.uint64)).tobytes())
+        if (
+            len(several) > 1
+        ):  # a value may have several forms, and a list may hold one more than once
+            by_position[position] = array(
+                "Q", np.unique(np.frombuffer(several, np.uint64)).tobytes()
+            )
     return [ValueRows(*each) for each in sorted(by_position.items())]
 
 
-def _group(keys: NDArray[Any], places: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _group(
+    keys: NDArray[Any], places: NDArray[np.int64]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield each key, and the places that have it."""
     order = np.argsort(keys, kind="stable")
     distinct, starts = np.unique(keys[order], return_index=True)
     yield from zip(distinct.tolist(), np.split(places[order], starts[1:]), strict=False)
 
 
-def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValues) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _match(
+    question: Question, hashes: memoryview, values: PlainPage | PlainValues
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the position of each value that is among these, and its places."""
     flags = question.index.filter.check_hashes(hashes)
     if 1 not in flags:
@@ -113,12 +137,16 @@ def _match(question: Question, hashes: memoryview, values: PlainPage | PlainValu
                 yield at, equal
 
 
-def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _search_pages(
+    file: ParquetFile, question: Question, row_group: int
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the position of each value, and rows that have it, by levels and indices alone. Raises NotPlainError if that does not do."""
     column, pages = question.column, file.pages(row_group, question.column)
     with file.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
         file.footer.ensure_type(row_group, column)
-        if not may_be_plain(column, pages.meta) or (not column.max_repetition and pages.meta.num_values != file.footer.num_rows(row_group)):
+        if not may_be_plain(column, pages.meta) or (
+            not column.max_repetition and pages.meta.num_values != file.footer.num_rows(row_group)
+        ):
             raise NotPlainError
         meta = file.footer.chunk_meta(row_group, column.index)
         start, end = meta.page_range
@@ -147,17 +175,27 @@ def _search_pages(file: ParquetFile, question: Question, row_group: int) -> Iter
                 rows_of, indices = page()
                 places = np.flatnonzero(is_sought[indices])
                 rows = rows_of() if len(places) else places
-                yield from ((at, rows[group]) for entry, group in _group(indices[places], places) for at in in_dictionary[entry])
+                yield from (
+                    (at, rows[group])
+                    for entry, group in _group(indices[places], places)
+                    for at in in_dictionary[entry]
+                )
 
 
-def _search_values(file: ParquetFile, question: Question, row_group: int, alone: list[int]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _search_values(
+    file: ParquetFile, question: Question, row_group: int, alone: list[int]
+) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the position of each value, also of those that are `alone`, and rows that have it; pyarrow decodes the pages."""
     from sbbf_tool.parquet.values import read_chunk
 
     special = {at: question.row.special[at] for at in alone}
     nulls = [at for at, literal in special.items() if literal.is_null]
     nans = [at for at, literal in special.items() if literal.verdict == MAYBE]
-    booleans = [(BOOLEAN_FORMS[special[at].text.lower()], at) for at in alone if at not in nulls and at not in nans]
+    booleans = [
+        (BOOLEAN_FORMS[special[at].text.lower()], at)
+        for at in alone
+        if at not in nulls and at not in nans
+    ]
     is_null = np.ones(file.footer.num_rows(row_group) or 0 if nulls else 0, np.bool_)
     pages = file.pages(row_group, question.column)
     for values in read_chunk(file.footer, row_group, question.column, pages, with_rows=True):
@@ -168,5 +206,7 @@ def _search_values(file: ParquetFile, question: Question, row_group: int, alone:
         if nans:
             yield from ((at, rows[values.are_nan()]) for at in nans)
         yield from ((at, rows[places]) for at, places in _match(question, values.hashes(), values))
-        yield from ((at, rows[values.are_equal(np.arange(len(values)), form)]) for form, at in booleans)
+        yield from (
+            (at, rows[values.are_equal(np.arange(len(values)), form)]) for form, at in booleans
+        )
     yield from ((at, np.flatnonzero(is_null)) for at in nulls)

@@ -72,7 +72,14 @@ class CrossChecks:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return _in_this_process, (self._run,)
 
-    def verify(self, file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> Verdict:
+    def verify(
+        self,
+        file: ParquetFile,
+        key: ChunkKey,
+        values: StoredValues,
+        check: StatisticsCheck,
+        bloom: BloomFilter,
+    ) -> Verdict:
         """Verify a filter built from `values`, which `check` has already seen. Raises RefusedError if pyarrow decodes other values."""
         contradictions = check.contradictions(values.non_null_count)
         if values.are_decoded:
@@ -81,7 +88,11 @@ class CrossChecks:
             try:
                 wrong_statistics = _decode(file, key, values, check, bloom)
             except UnreadableError as error:
-                raise _refusal(file, key, f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})") from error
+                raise _refusal(
+                    file,
+                    key,
+                    f"{', '.join(contradictions)}, and pyarrow cannot decode it ({error.message})",
+                ) from error
             # No contradiction remains if only unused entries of a dictionary contradicted the statistics.
             return Verdict(is_cross_checked=True, wrong_statistics=wrong_statistics)
         if check.is_complete and is_tested(file.footer.metadata.created_by):
@@ -124,7 +135,13 @@ class _Kind:
         self.lock = Lock()
 
 
-def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: StatisticsCheck, bloom: BloomFilter) -> tuple[str, ...]:
+def _decode(
+    file: ParquetFile,
+    key: ChunkKey,
+    values: StoredValues,
+    check: StatisticsCheck,
+    bloom: BloomFilter,
+) -> tuple[str, ...]:
     """Decode a chunk with pyarrow and return which statistics the values contradict.
 
     Raises RefusedError if pyarrow decodes other values than `values`, UnreadableError if it cannot decode the chunk.
@@ -139,10 +156,20 @@ def _decode(file: ParquetFile, key: ChunkKey, values: StoredValues, check: Stati
         decoded_values.add(run.extremes())
         count += len(run)
     if missing:
-        raise _refusal(file, key, f"pyarrow decodes {missing:,} values that the page reader did not read")
+        raise _refusal(
+            file, key, f"pyarrow decodes {missing:,} values that the page reader did not read"
+        )
     figures = count, decoded_values.smallest, decoded_values.largest
-    if values.non_null_count is not None and figures != (values.count, check.smallest, check.largest):
-        raise _refusal(file, key, f"the page reader reads {values.count:,} values, but pyarrow decodes {count:,}, or different ones")
+    if values.non_null_count is not None and figures != (
+        values.count,
+        check.smallest,
+        check.largest,
+    ):
+        raise _refusal(
+            file,
+            key,
+            f"the page reader reads {values.count:,} values, but pyarrow decodes {count:,}, or different ones",
+        )
     return decoded_values.contradictions(count)
 
 

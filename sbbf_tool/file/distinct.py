@@ -65,7 +65,11 @@ class Sketch:
         hashes = np.concatenate((self._smallest, *self._runs))
         self._runs, self._waiting = [], 0
         # Most of many hashes are too large to be kept. They need not be sorted if enough of the others are distinct.
-        smaller = hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))] if len(hashes) > 3 * self._size else hashes
+        smaller = (
+            hashes[hashes < np.uint64(2 * self._size * _HASHES / len(hashes))]
+            if len(hashes) > 3 * self._size
+            else hashes
+        )
         distinct_hashes = deduplicate(smaller)
         if len(distinct_hashes) < self._size and len(smaller) < len(hashes):
             distinct_hashes, smaller = deduplicate(hashes), hashes
@@ -88,7 +92,9 @@ class Sketch:
     def smallest(self) -> tuple[NDArray[np.uint64], bool]:
         """Return the hashes by which chunks are compared, and whether these are all."""
         self._merge()
-        return self._smallest[:COMPARED].copy(), self._is_complete and len(self._smallest) <= COMPARED
+        return self._smallest[:COMPARED].copy(), self._is_complete and len(
+            self._smallest
+        ) <= COMPARED
 
 
 def deduplicate(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -115,7 +121,9 @@ class Distinct(Frozen):
     has_all_hashes: bool
 
 
-def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int, enough: int | None = None) -> Distinct:
+def count_distinct(
+    file: ParquetFile, row_group: int, column: Column, count: int, enough: int | None = None
+) -> Distinct:
     """Count the distinct values among the `count` non-null values of a chunk.
 
     Reads its dictionary if that has all values, else the whole chunk, or only the beginning of a very large chunk: `enough` values or a
@@ -127,8 +135,15 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
         if (dictionary := values.dictionary) is not None:
             sketch.add(dictionary.hashes)
             # DuckDB 2.0.1 repeats entries in the dictionary of an ENUM.
-            has_repeated = sketch.is_complete or sketch.ndv < len(dictionary) * (1 - 5 * STANDARD_ERROR)
-            return Distinct(count, sketch.ndv if has_repeated else float(len(dictionary)), DICTIONARY, *sketch.smallest())
+            has_repeated = sketch.is_complete or sketch.ndv < len(dictionary) * (
+                1 - 5 * STANDARD_ERROR
+            )
+            return Distinct(
+                count,
+                sketch.ndv if has_repeated else float(len(dictionary)),
+                DICTIONARY,
+                *sketch.smallest(),
+            )
         if enough is None and file.footer.chunk_meta(row_group, column.index).bytes > WHOLE_BYTES:
             enough = PART_VALUES
         with closing(values.stored_hashes()) as runs:
@@ -137,7 +152,9 @@ def count_distinct(file: ParquetFile, row_group: int, column: Column, count: int
     return Distinct(max(num_values, count), ndv, how, *sketch.smallest())
 
 
-def _estimate_ndv(sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int) -> tuple[float, int, bool]:
+def _estimate_ndv(
+    sketch: Sketch, runs: Iterable[memoryview], enough: int | None, count: int
+) -> tuple[float, int, bool]:
     """Return the number of distinct values, the number of values read (at least `enough`), and whether those were all values.
 
     A dictionary stands for its values once, so fewer values than `count` may be all values.
@@ -160,6 +177,9 @@ def _estimate_ndv(sketch: Sketch, runs: Iterable[memoryview], enough: int | None
 
 def containment(first: Distinct, second: Distinct) -> float | None:
     """Return the share of the distinct values of `first` that `second` also holds; None if `first` has none to compare."""
-    limit = min((float(distinct.hashes[-1]) for distinct in (first, second) if not distinct.has_all_hashes), default=_HASHES)
+    limit = min(
+        (float(distinct.hashes[-1]) for distinct in (first, second) if not distinct.has_all_hashes),
+        default=_HASHES,
+    )
     hashes = first.hashes[first.hashes <= limit]
     return float(np.isin(hashes, second.hashes, assume_unique=True).mean()) if len(hashes) else None

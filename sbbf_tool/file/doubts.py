@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     from sbbf_tool.parquet.filters import StoredFilter
 
 
-def doubt_of_chunk(file: ParquetFile, row_group: int, column: Column, values: Iterable[object]) -> str | None:
+def doubt_of_chunk(
+    file: ParquetFile, row_group: int, column: Column, values: Iterable[object]
+) -> str | None:
     """Return why neither statistics nor dictionary nor filter of a chunk may exclude any of `values`; None if they may."""
     if reason := file.encryption_of(row_group, column):
         return reason
     if (path := file.footer.elsewhere(row_group, column.index)) is not None:
         return f"its pages and its filter are in another file: {path}"
     stated = column.reading.doubt or doubt_of_folder(file, column, values)
-    return stated or doubt_of_variant(file, row_group, column) or doubt_of_numbers(file.footer, row_group, column)
+    return (
+        stated
+        or doubt_of_variant(file, row_group, column)
+        or doubt_of_numbers(file.footer, row_group, column)
+    )
 
 
 def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object]) -> str | None:
@@ -30,7 +36,12 @@ def doubt_of_folder(file: ParquetFile, column: Column, values: Iterable[object])
 
     Query engines prefer the value of the folder, for example 1 in `day=1/a.parquet`. Files of tables have no such folders.
     """
-    if "=" not in file.name or len(column.path) > 1 or file.is_in_table or not file.source.can_reopen:
+    if (
+        "=" not in file.name
+        or len(column.path) > 1
+        or file.is_in_table
+        or not file.source.can_reopen
+    ):
         return None
     from sbbf_tool.file.missing_column import statement_of
 

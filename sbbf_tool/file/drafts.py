@@ -42,9 +42,19 @@ def hasher_for(dialect: Dialect, column: Column, num_blocks: int) -> Hasher:
 def read_as(stored: StoredFilter, dialect: Dialect) -> StoredFilter | None:
     """Return the filter as a filter of this dialect; None if its header does not fit the dialect."""
     if not stored.header.readings:
-        return stored if dialect.header == TODAYS and stored.header.unsupported_reason is None else None
-    reading = next((reading for reading in stored.header.readings if reading.dialect == dialect), None)
-    return None if reading is None else stored._replace(header=FilterHeader(reading.length, reading.num_bytes))
+        return (
+            stored
+            if dialect.header == TODAYS and stored.header.unsupported_reason is None
+            else None
+        )
+    reading = next(
+        (reading for reading in stored.header.readings if reading.dialect == dialect), None
+    )
+    return (
+        None
+        if reading is None
+        else stored._replace(header=FilterHeader(reading.length, reading.num_bytes))
+    )
 
 
 def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | None:
@@ -63,7 +73,9 @@ def recognise_draft(file: ParquetFile, stored: StoredFilter) -> DraftFilter | No
         candidate = read_as(stored, reading.dialect)
         assert candidate is not None
         if candidate.bitset_offset not in blooms:
-            blooms[candidate.bitset_offset] = BloomFilter(file.source.read(candidate.bitset_offset, candidate.header.num_bytes))
+            blooms[candidate.bitset_offset] = BloomFilter(
+                file.source.read(candidate.bitset_offset, candidate.header.num_bytes)
+            )
         bloom = blooms[candidate.bitset_offset]
         hasher = hasher_for(reading.dialect, column, bloom.num_blocks)
         if all(holds(bloom, hasher, plain) for plain in sample):
@@ -76,10 +88,14 @@ def holds(bloom: BloomFilter, hasher: Hasher, plain: bytes) -> bool:
 
     One hash alone may match by chance.
     """
-    return bloom.check_hash(hasher.hash_value(plain)) and not (hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK)
+    return bloom.check_hash(hasher.hash_value(plain)) and not (
+        hasher.hashes_nothing and bloom.bits_set != WORDS_PER_BLOCK
+    )
 
 
-def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tuple[StoredFilter, Hasher | None, str | None]:
+def in_dialect(
+    file: ParquetFile, stored: StoredFilter, dialect: Dialect
+) -> tuple[StoredFilter, Hasher | None, str | None]:
     """Return the filter as a filter of this dialect, its hasher (None for a filter of the released format), and why it must not be queried.
 
     It must not be queried if its header is of another dialect, or if values of its column, which are read to check this, contradict it.
@@ -87,7 +103,13 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
     # The drafts did not define encryption.
     draft_filter = None if stored.is_encrypted else read_as(stored, dialect)
     if draft_filter is None:
-        return stored, None, f"{stored.header.unsupported_reason}, not {dialect.name}" if stored.header.unsupported_reason else None
+        return (
+            stored,
+            None,
+            f"{stored.header.unsupported_reason}, not {dialect.name}"
+            if stored.header.unsupported_reason
+            else None,
+        )
     if dialect == CURRENT:
         return stored, None, None
     column = file.footer.columns[stored.column]
@@ -96,9 +118,17 @@ def in_dialect(file: ParquetFile, stored: StoredFilter, dialect: Dialect) -> tup
     try:
         sample = sample_of(file, stored.row_group, column)
     except UnreadableError as error:
-        return draft_filter, hasher, f"no value of the column can be read to verify that the filter is of {dialect.name}: {error.message}"
+        return (
+            draft_filter,
+            hasher,
+            f"no value of the column can be read to verify that the filter is of {dialect.name}: {error.message}",
+        )
     is_refuted = not all(holds(bloom, hasher, plain) for plain in sample)
-    return draft_filter, hasher, f"it is not of {dialect.name}: it excludes stored values" if is_refuted else None
+    return (
+        draft_filter,
+        hasher,
+        f"it is not of {dialect.name}: it excludes stored values" if is_refuted else None,
+    )
 
 
 def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
@@ -113,7 +143,11 @@ def sample_of(file: ParquetFile, row_group: int, column: Column) -> list[bytes]:
     with closing(read_chunk(file.footer, row_group, column, pages)) as runs:
         for values in runs:
             # NaN is stored in one form and may have been hashed in another.
-            positions = (position for position, is_nan in enumerate(values.are_nan()[:_MAX_POSITIONS]) if not is_nan)
+            positions = (
+                position
+                for position, is_nan in enumerate(values.are_nan()[:_MAX_POSITIONS])
+                if not is_nan
+            )
             for position in positions:
                 sample[values[position]] = None
                 if len(sample) == SAMPLE:

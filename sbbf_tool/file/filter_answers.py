@@ -46,7 +46,13 @@ class BulkAnswer(NamedTuple):
     reason: str | None = None
 
 
-def by_filter(file: ParquetFile, row_group: int, question: Question, candidates: Candidates, dialect: Dialect | None = None) -> BulkAnswer:
+def by_filter(
+    file: ParquetFile,
+    row_group: int,
+    question: Question,
+    candidates: Candidates,
+    dialect: Dialect | None = None,
+) -> BulkAnswer:
     """Query one row group's filter for these candidates; in `dialect` if the filter follows that dialect."""
     reason = doubt_of_chunk(file, row_group, question.column, question.values)
     stored = None if reason else file.stored_filter(row_group, question.column)
@@ -73,13 +79,21 @@ def by_filter(file: ParquetFile, row_group: int, question: Question, candidates:
     return BulkAnswer(build_bitmap(flags, owners), CANNOT_SAY if uncertain else ABSENT, uncertain)
 
 
-def expect_filters(file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]) -> None:
+def expect_filters(
+    file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]
+) -> None:
     """Announce that the filters of these row groups will be queried, each for its candidates: see `Source.prefetch`."""
-    file.expect_filters([question.column], also=_likely_blocks(file, question, by_row_group), row_groups=[*by_row_group])
+    file.expect_filters(
+        [question.column],
+        also=_likely_blocks(file, question, by_row_group),
+        row_groups=[*by_row_group],
+    )
     file.source.prefetch(_blocks(file, question, by_row_group))
 
 
-def _likely_blocks(file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]) -> Iterator[tuple[int, int]]:
+def _likely_blocks(
+    file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]
+) -> Iterator[tuple[int, int]]:
     """Predict the ranges to read from the recorded lengths of the filters, so that most probes need one round trip."""
     column = question.column
     for row_group, candidates in by_row_group.items():
@@ -92,10 +106,15 @@ def _likely_blocks(file: ParquetFile, question: Question, by_row_group: Mapping[
             yield place.offset, place.length
         elif num_bytes >= BLOCK_BYTES and place.length - num_bytes <= HEADER_GUESS:
             start = place.offset + place.length - num_bytes
-            yield from ((start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES) for h in hashes)
+            yield from (
+                (start + block_index(h, num_bytes // BLOCK_BYTES) * BLOCK_BYTES, BLOCK_BYTES)
+                for h in hashes
+            )
 
 
-def _blocks(file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]) -> Iterator[tuple[int, int]]:
+def _blocks(
+    file: ParquetFile, question: Question, by_row_group: Mapping[int, Candidates]
+) -> Iterator[tuple[int, int]]:
     """Yield the ranges of these row groups that `may_hold` will read."""
     column = question.column
     for row_group, candidates in by_row_group.items():
@@ -106,11 +125,18 @@ def _blocks(file: ParquetFile, question: Question, by_row_group: Mapping[int, Ca
             except UnreadableError:
                 continue  # reported when it is queried
             if stored is not None and not stored.header.unsupported_reason:
-                indices = {block_index(h, stored.num_blocks) for h in hashes} if len(hashes) <= _MANY_HASHES else ()
+                indices = (
+                    {block_index(h, stored.num_blocks) for h in hashes}
+                    if len(hashes) <= _MANY_HASHES
+                    else ()
+                )
                 if len(hashes) > _MANY_HASHES or _is_read_whole(stored, indices):
                     yield stored.bitset_offset, stored.bitset_bytes
                 else:
-                    yield from ((stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES) for index in indices)
+                    yield from (
+                        (stored.bitset_offset + index * BLOCK_BYTES, BLOCK_BYTES)
+                        for index in indices
+                    )
 
 
 def _is_read_whole(stored: StoredFilter, blocks: Collection[int]) -> bool:
@@ -136,7 +162,10 @@ def may_hold(file: ParquetFile, stored: StoredFilter, hashes: memoryview) -> tup
                     answers[at] = check_block(block, hashes[at])
             return bytes(answers), is_empty and _has_no_bits(file, stored)
     bitset = file.read_bitset(stored)
-    bloom, is_empty = BloomFilter(bitset), not bitset[:_WINDOW].strip(b"\0") and not bitset.strip(b"\0")
+    bloom, is_empty = (
+        BloomFilter(bitset),
+        not bitset[:_WINDOW].strip(b"\0") and not bitset.strip(b"\0"),
+    )
     if len(hashes) <= _BLOCKS_PER_BITSET_READ:
         return bytes(map(bloom.check_hash, hashes)), is_empty
     return bloom.check_hashes(hashes), is_empty
@@ -145,7 +174,12 @@ def may_hold(file: ParquetFile, stored: StoredFilter, hashes: memoryview) -> tup
 def _has_no_bits(file: ParquetFile, stored: StoredFilter) -> bool:
     """Return whether the bitset is all zeros. Read it up to the first window that is not."""
     windows = range(0, stored.bitset_bytes, _WINDOW)
-    return not any(file.source.read(stored.bitset_offset + at, min(_WINDOW, stored.bitset_bytes - at)).strip(b"\0") for at in windows)
+    return not any(
+        file.source.read(stored.bitset_offset + at, min(_WINDOW, stored.bitset_bytes - at)).strip(
+            b"\0"
+        )
+        for at in windows
+    )
 
 
 _DIGITS = bytes.maketrans(b"\0\1", b"01")

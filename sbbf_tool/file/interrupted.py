@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from sbbf_tool.encryption.file_cipher import FileCipher, KeyRing
 
 
-def undo(name: str, target: str, ring: KeyRing | None, dry_run: bool = False) -> tuple[list[str], int | None]:
+def undo(
+    name: str, target: str, ring: KeyRing | None, dry_run: bool = False
+) -> tuple[list[str], int | None]:
     """Undo an interrupted append to a file, and remove temporary files of killed commands beside it.
 
     Returns warnings as text, and the length that the file was truncated to, or None. A dry run changes nothing, and returns the length of
@@ -37,13 +39,23 @@ def undo(name: str, target: str, ring: KeyRing | None, dry_run: bool = False) ->
             raise
         warnings.append(str(error))
     if length is not None and dry_run:
-        warnings.append(f"{name}: an append to it was not finished: the next command that changes it, such as repair, undoes the append")
+        warnings.append(
+            f"{name}: an append to it was not finished: the next command that changes it, such as repair, undoes the append"
+        )
     elif length is not None and not changes:
         hint = "repair the file in place first"
-        raise RefusedError("an append to the file was interrupted, and undoing it would change the file", file=name, hint=hint)
+        raise RefusedError(
+            "an append to the file was interrupted, and undoing it would change the file",
+            file=name,
+            hint=hint,
+        )
     elif length is not None:
-        warnings.append(f"{name}: an append to the file had been interrupted; the file was truncated to {length:,} bytes")
-        log.info("undid an interrupted append to %s: %s", redact(name), format_count(length, "byte"))
+        warnings.append(
+            f"{name}: an append to the file had been interrupted; the file was truncated to {length:,} bytes"
+        )
+        log.info(
+            "undid an interrupted append to %s: %s", redact(name), format_count(length, "byte")
+        )
     if not dry_run:
         places.sweep(name)
     return warnings, length
@@ -59,7 +71,9 @@ def ensure_footer(ring: KeyRing | None, read: Callable[[int, int], bytes], end: 
         parse_stored_footer(read(tail.start, tail.length), tail, ring)
 
 
-def parse_stored_footer(stored: bytes, tail: Tail, ring: KeyRing | None, leaves: Leaves = leaf_columns) -> tuple[Footer, FileCipher | None]:
+def parse_stored_footer(
+    stored: bytes, tail: Tail, ring: KeyRing | None, leaves: Leaves = leaf_columns
+) -> tuple[Footer, FileCipher | None]:
     """Parse a footer, encrypted or not, and return it and its cipher: see `encryption.footers`."""
     if ring is None and not tail.encrypted:
         return Footer(stored, tail.start, leaves=leaves), None

@@ -41,7 +41,11 @@ def exposure_of(path: str) -> str | None:
         status = os.stat(path)
     except OSError:
         return None
-    readers = [name for name, bits in (("its group", stat.S_IRGRP), ("every user", stat.S_IROTH)) if status.st_mode & bits]
+    readers = [
+        name
+        for name, bits in (("its group", stat.S_IRGRP), ("every user", stat.S_IROTH))
+        if status.st_mode & bits
+    ]
     if not stat.S_ISREG(status.st_mode) or not readers:
         return None
     mode = stat.S_IMODE(status.st_mode)
@@ -57,10 +61,14 @@ def _read_file(path: str) -> Keys:
     except (OSError, ValueError) as error:
         if may_be_keys(path):
             hint = "replace that key: other users can read a command line"
-            raise UsageError("keys must be given in a file, not on the command line", hint=hint) from None
+            raise UsageError(
+                "keys must be given in a file, not on the command line", hint=hint
+            ) from None
         if not isinstance(error, OSError):
             raise UsageError("the keys cannot be read: this is not a valid file name") from None
-        raise UsageError(f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path) from None
+        raise UsageError(
+            f"the keys cannot be read: {(error.strerror or 'unreadable').lower()}", file=path
+        ) from None
     if len(text) > _MAX_BYTES:
         raise UsageError(f"a keys file must have at most {_MAX_BYTES:,} bytes", file=path)
     keys = Keys.from_json(text, where=path)

@@ -52,7 +52,11 @@ def unreferenced_ranges(file: ParquetFile, filters: list[StoredFilter]) -> list[
 
     A filter whose key is missing counts as referenced if the footer states its length.
     """
-    return [unused_range for unused_range in ranges_between(file, filters) if unused_range.kind != METADATA_COPY]
+    return [
+        unused_range
+        for unused_range in ranges_between(file, filters)
+        if unused_range.kind != METADATA_COPY
+    ]
 
 
 def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range]:
@@ -65,7 +69,15 @@ def ranges_between(file: ParquetFile, filters: list[StoredFilter]) -> list[Range
 def gaps_between(file: ParquetFile, filters: list[StoredFilter]) -> list[tuple[int, int]]:
     """Return start and end of what `ranges_between` looks into; nothing is read."""
     footer = file.footer
-    accounted = sorted([(0, len(MAGIC)), (footer.start, footer.end), *_owned(footer), *_filter_ranges(filters), *_locked_filters(file)])
+    accounted = sorted(
+        [
+            (0, len(MAGIC)),
+            (footer.start, footer.end),
+            *_owned(footer),
+            *_filter_ranges(filters),
+            *_locked_filters(file),
+        ]
+    )
     gaps, position = [], 0
     for start, end in accounted:
         if start > position:
@@ -79,7 +91,9 @@ def _metadata_copies(footer: Footer) -> dict[int, ChunkKey]:
     """Map the offsets where copies of the metadata of chunks may be to the chunks."""
     names = ("file_offset", "data_page_offset", "dictionary_page_offset", "total_compressed_size")
     copies = {}
-    for at, (offset, data, dictionary, size) in enumerate(zip(*footer.numbers(*names), strict=True)):
+    for at, (offset, data, dictionary, size) in enumerate(
+        zip(*footer.numbers(*names), strict=True)
+    ):
         # Polars 1 and 2 state a wrong offset for chunks with a dictionary; their copy, too, is after the pages.
         end_of_pages = (dictionary if 0 < dictionary < data else data) + max(0, size)
         copies[offset] = copies[end_of_pages] = divmod(at, len(footer.columns))
@@ -105,7 +119,10 @@ class StatedRanges:
         self._pages = sorted(_owned(footer))
         self._page_ends = list(accumulate((end for _, end in self._pages), max))
         self._places = footer.filter_places()
-        self._filters = sorted((place.offset, place.offset + (place.length or 0), key) for key, place in self._places.items())
+        self._filters = sorted(
+            (place.offset, place.offset + (place.length or 0), key)
+            for key, place in self._places.items()
+        )
         self._filter_ends = list(accumulate((end for _, end, _ in self._filters), max))
 
     def shared_with(self, file: ParquetFile, stored: StoredFilter) -> bool:
@@ -135,7 +152,10 @@ def _filter_ranges(filters: list[StoredFilter]) -> Iterator[tuple[int, int]]:
 def _locked_filters(file: ParquetFile) -> Iterator[tuple[int, int]]:
     if file.footer.has_encrypted_chunks:
         for (row_group, column), place in file.footer.filter_places().items():
-            if place.length is not None and file.encryption_of(row_group, file.footer.columns[column]) is not None:
+            if (
+                place.length is not None
+                and file.encryption_of(row_group, file.footer.columns[column]) is not None
+            ):
                 yield place.offset, place.offset + place.length
 
 
@@ -150,8 +170,19 @@ class _Part(NamedTuple):
 def _parts(footer: Footer) -> list[_Part]:
     """List pages and page indexes of every chunk that are in this file, as the footer states them unencrypted."""
     data, dictionary, index, lengths, paths, *indexes = footer.numbers(
-        *("data_page_offset", "dictionary_page_offset", "index_page_offset", "total_compressed_size", "file_path"),
-        *("column_index_offset", "column_index_length", "offset_index_offset", "offset_index_length"),
+        *(
+            "data_page_offset",
+            "dictionary_page_offset",
+            "index_page_offset",
+            "total_compressed_size",
+            "file_path",
+        ),
+        *(
+            "column_index_offset",
+            "column_index_length",
+            "offset_index_offset",
+            "offset_index_length",
+        ),
     )
     parts = [
         _Part(PAGES, _lower(_lower(data, dictionary), index), lengths),
@@ -159,7 +190,10 @@ def _parts(footer: Footer) -> list[_Part]:
         _Part("offset index", *indexes[2:]),
     ]
     if any(paths):
-        is_here = [not path or footer.elsewhere(*divmod(at, len(footer.columns))) is None for at, path in enumerate(paths)]
+        is_here = [
+            not path or footer.elsewhere(*divmod(at, len(footer.columns))) is None
+            for at, path in enumerate(paths)
+        ]
         parts = [part._replace(starts=[*map(mul, part.starts, is_here)]) for part in parts]
     return parts
 
@@ -173,12 +207,18 @@ def _lower(first: Sequence[int], second: Sequence[int]) -> Sequence[int]:
 
 def _leading_bytes(footer: Footer, pages: _Part) -> dict[int, int]:
     """Return the distance from filter to pages for each chunk, by number, that has its filter before its pages."""
-    offsets, *_ = footer.numbers("bloom_filter_offset", "bloom_filter_length", "file_path")  # as for the places of filters: read once
+    offsets, *_ = footer.numbers(
+        "bloom_filter_offset", "bloom_filter_length", "file_path"
+    )  # as for the places of filters: read once
     if not any(offsets):
         return {}
     end = footer.start
     chunks = enumerate(zip(offsets, pages.starts, pages.lengths, strict=True))
-    return {at: start - offset for at, (offset, start, length) in chunks if 0 < offset < start < end and length > 0}
+    return {
+        at: start - offset
+        for at, (offset, start, length) in chunks
+        if 0 < offset < start < end and length > 0
+    }
 
 
 def _owned(footer: Footer) -> Iterable[tuple[int, int]]:
@@ -204,12 +244,19 @@ def owned_ranges(footer: Footer) -> Iterator[Range]:
         for at, (start, length) in enumerate(zip(part.starts, part.lengths, strict=True))
         if 0 < start < footer.start and length > 0
     ]
-    leading_bytes = {divmod(at, len(footer.columns)): distance for at, distance in _leading_bytes(footer, parts[0]).items()}
-    for owned in _without_leading_filters(footer, ranges, leading_bytes) if leading_bytes else ranges:
+    leading_bytes = {
+        divmod(at, len(footer.columns)): distance
+        for at, distance in _leading_bytes(footer, parts[0]).items()
+    }
+    for owned in (
+        _without_leading_filters(footer, ranges, leading_bytes) if leading_bytes else ranges
+    ):
         yield owned._replace(end=min(owned.end, footer.start))
 
 
-def _without_leading_filters(footer: Footer, ranges: list[Range], leading_bytes: dict[tuple[int, int], int]) -> Iterator[Range]:
+def _without_leading_filters(
+    footer: Footer, ranges: list[Range], leading_bytes: dict[tuple[int, int], int]
+) -> Iterator[Range]:
     """Shorten the pages of chunks whose `total_compressed_size` includes the filter before their first page.
 
     The first draft has the filter at the beginning of its column chunk, as a page. `leading_bytes` is the distance from filter to pages,
@@ -219,8 +266,15 @@ def _without_leading_filters(footer: Footer, ranges: list[Range], leading_bytes:
     pages = {(owned.row_group, owned.column): owned for owned in ranges if owned.kind == PAGES}
     offsets = (pages[key].start - distance for key, distance in leading_bytes.items())
     starts = sorted(chain((owned.start for owned in ranges), offsets, [footer.start]))
-    leading = {key: distance for key, distance in leading_bytes.items() if _next(starts, pages[key].start - distance) == pages[key].start}
-    is_included = any(pages[key].end - distance <= _next(starts, pages[key].start) < pages[key].end for key, distance in leading.items())
+    leading = {
+        key: distance
+        for key, distance in leading_bytes.items()
+        if _next(starts, pages[key].start - distance) == pages[key].start
+    }
+    is_included = any(
+        pages[key].end - distance <= _next(starts, pages[key].start) < pages[key].end
+        for key, distance in leading.items()
+    )
     for owned in ranges:
         if is_included and owned.kind == PAGES:
             end = owned.end - leading.get((owned.row_group, owned.column), 0)
@@ -234,10 +288,16 @@ def _next(starts: list[int], position: int) -> int:
     return starts[min(bisect_right(starts, position), len(starts) - 1)]
 
 
-def _classify(file: ParquetFile, start: int, end: int, copies: Mapping[int, ChunkKey]) -> Iterator[Range]:
+def _classify(
+    file: ParquetFile, start: int, end: int, copies: Mapping[int, ChunkKey]
+) -> Iterator[Range]:
     position = start
     while position < end:
-        copy = _metadata_copy_at(file, position, end, file.footer.chunk_meta(*copies[position])) if position in copies else None
+        copy = (
+            _metadata_copy_at(file, position, end, file.footer.chunk_meta(*copies[position]))
+            if position in copies
+            else None
+        )
         leftover = copy or _filter_at(file, position, end) or _footer_at(file, position, end)
         if leftover is None:
             yield Range(position, end, UNKNOWN)
@@ -248,7 +308,13 @@ def _classify(file: ParquetFile, start: int, end: int, copies: Mapping[int, Chun
 
 def _metadata_copy_at(file: ParquetFile, start: int, end: int, meta: ChunkMeta) -> Range | None:
     try:
-        copy, length = read_prefix(ColumnMetaData, file.source.read, start, min(end, start + _MOST_METADATA_BYTES), _METADATA_WINDOW)
+        copy, length = read_prefix(
+            ColumnMetaData,
+            file.source.read,
+            start,
+            min(end, start + _MOST_METADATA_BYTES),
+            _METADATA_WINDOW,
+        )
     except UnreadableError:
         return None
     return Range(start, start + length, METADATA_COPY) if meta.is_copy(copy) else None

@@ -41,7 +41,9 @@ _FPP_OF_KEYS = 0.001
 _EXAMPLES = 3
 
 
-def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -> FilterVerification:
+def verify_filter(
+    file: ParquetFile, stored: StoredFilter, bloom: BloomFilter
+) -> FilterVerification:
     """Check one filter, whose bitset is `bloom`; if the chunk's pages cannot be decoded, `problem` states the reason.
 
     A draft's filter is queried in its own dialect if the values determine the dialect.
@@ -75,11 +77,15 @@ def verify_filter(file: ParquetFile, stored: StoredFilter, bloom: BloomFilter) -
         stated_length=stored.place.length,
         verified_values=tally.values,
         false_negatives=tally.false_negatives,
-        examples=tuple(literals.format_short(column, plain) for plain in list(tally.sample)[:_EXAMPLES]),
+        examples=tuple(
+            literals.format_short(column, plain) for plain in list(tally.sample)[:_EXAMPLES]
+        ),
         cause=cause.name if cause else None,
         explanation=cause.explanation if cause else None,
         excluded_nans=tally.excluded_nans,
-        excluded_forms=tuple(sorted({literals.format_short(column, plain) for plain in tally.excluded_forms})),
+        excluded_forms=tuple(
+            sorted({literals.format_short(column, plain) for plain in tally.excluded_forms})
+        ),
         excluded_intervals=tally.excluded_intervals,
         excluded_instants=tally.excluded_instants,
         estimated_fpp=bloom.fpp,
@@ -101,7 +107,9 @@ class _Tally:
         key_bytes = 1 if column.physical == "BOOLEAN" else column.width or _KEY_BYTES_OF_TEXT
         self._keys, self._filter_of_keys = _random_keys(key_bytes, hasher)  # type: ignore[arg-type]
         self._stored_keys = np.zeros(len(self._keys), np.bool_)
-        self.values = self.false_negatives = self.excluded_nans = self.excluded_intervals = self.excluded_instants = 0
+        self.values = self.false_negatives = self.excluded_nans = self.excluded_intervals = (
+            self.excluded_instants
+        ) = 0
         self.sample: dict[bytes, None] = {}
         """Some of the false negatives, each once."""
         self.excluded_forms: set[bytes] = set()
@@ -113,7 +121,11 @@ class _Tally:
         or pyarrow is needed to know that the pages were read correctly (`cross_check`).
         """
         check = StatisticsCheck(file.footer, row_group, self._column)
-        if self._column.max_repetition or not check.is_complete or not is_tested(file.footer.metadata.created_by):
+        if (
+            self._column.max_repetition
+            or not check.is_complete
+            or not is_tested(file.footer.metadata.created_by)
+        ):
             return False
         try:
             file.footer.ensure_counts(row_group, self._column)
@@ -132,7 +144,9 @@ class _Tally:
         from sbbf_tool.parquet.values import read_chunk
 
         self.values, check = 0, StatisticsCheck(file.footer, row_group, self._column)
-        for values in read_chunk(file.footer, row_group, self._column, file.pages(row_group, self._column)):
+        for values in read_chunk(
+            file.footer, row_group, self._column, file.pages(row_group, self._column)
+        ):
             check.add(values.extremes())
             self._add(values)
         return check.contradictions(self.values)
@@ -140,7 +154,11 @@ class _Tally:
     def _add(self, values: PlainValues) -> None:
         hashes = values.hashes(self._hasher)
         self.values += len(values)
-        shown = values.hashes_shown(self._hasher) if equals.narrow_bits(self._column) is not None else hashes
+        shown = (
+            values.hashes_shown(self._hasher)
+            if equals.narrow_bits(self._column) is not None
+            else hashes
+        )
         if self._bloom.count_missing(hashes) or self._bloom.count_missing(shown):
             absent = np.frombuffer(self._bloom.check_hashes(hashes), np.bool_) == 0
             absent |= np.frombuffer(self._bloom.check_hashes(shown), np.bool_) == 0
@@ -151,23 +169,35 @@ class _Tally:
             for position in positions[: misses.SAMPLE - len(self.sample)].tolist():
                 self.sample[values[position]] = None
         self._mark_keys(hashes)
-        if equals.is_interval(self._column) and self._hasher is hashing:  # no reader queries a draft's filter for the normalised form
+        if (
+            equals.is_interval(self._column) and self._hasher is hashing
+        ):  # no reader queries a draft's filter for the normalised form
             self.excluded_intervals += self._bloom.count_missing(values.hashes_of_equals())
         if self._column.physical == "INT96" and self._hasher is hashing:
-            self.excluded_instants += self._bloom.count_missing(values.hashes_of_instants_rounded_down())
-        self.excluded_forms.update(plain for plain in values.equal_floats() if not self._bloom.check_hash(self._hasher.hash_value(plain)))
+            self.excluded_instants += self._bloom.count_missing(
+                values.hashes_of_instants_rounded_down()
+            )
+        self.excluded_forms.update(
+            plain
+            for plain in values.equal_floats()
+            if not self._bloom.check_hash(self._hasher.hash_value(plain))
+        )
 
     def _mark_keys(self, found: memoryview) -> None:
         """Mark the keys that are among these hashes. A filter of the keys excludes most hashes in a fraction of the time of a search."""
         if self._column.width is None or self._column.width >= _COLLISION_FREE_BYTES:
             return
-        hashes = np.frombuffer(found, np.uint64)[np.frombuffer(self._filter_of_keys.check_hashes(found), np.bool_)]
+        hashes = np.frombuffer(found, np.uint64)[
+            np.frombuffer(self._filter_of_keys.check_hashes(found), np.bool_)
+        ]
         at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
         self._stored_keys[at[self._keys[at] == hashes]] = True
 
     def absent_keys(self) -> NDArray[np.uint64]:
         """Return hashes of random keys that are not stored values; none for BOOLEAN, which has only two values."""
-        return self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._stored_keys]
+        return (
+            self._keys[:0] if self._column.physical == "BOOLEAN" else self._keys[~self._stored_keys]
+        )
 
 
 @lru_cache(maxsize=32)

@@ -42,7 +42,14 @@ def explain(bloom: BloomFilter, column: Column, false_negatives: Sequence[bytes]
         return Cause(EMPTY, "no bit is set: no value was inserted", lambda *_: False)
     if bloom.fpp ** len(false_negatives) * len(CAUSES) > _MAX_CHANCE:
         return None
-    return next((cause for cause in CAUSES if all(cause.holds_value(bloom, column, plain) for plain in false_negatives)), None)
+    return next(
+        (
+            cause
+            for cause in CAUSES
+            if all(cause.holds_value(bloom, column, plain) for plain in false_negatives)
+        ),
+        None,
+    )
 
 
 # --- Hashed values that are not the plain bytes ---
@@ -61,7 +68,9 @@ def _holds_form(form: Form, bloom: BloomFilter, column: Column, plain: bytes) ->
 def _javascript_text(column: Column, plain: bytes) -> bytes | None:
     """Return the result of JavaScript's `String(value)`, which is what parquetjs hashes."""
     if column.physical in ("INT32", "INT64"):
-        return str(int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)).encode()
+        return str(
+            int.from_bytes(plain, "little", signed=column.logical is None or column.logical.signed)
+        ).encode()
     if column.physical in ("FLOAT", "DOUBLE") and column.float_format is not None:
         return _javascript_number(struct.unpack(column.float_format, plain)[0]).encode()
     if column.physical == "BOOLEAN":
@@ -71,7 +80,11 @@ def _javascript_text(column: Column, plain: bytes) -> bytes | None:
 
 def _javascript_text_of_short(column: Column, plain: bytes) -> bytes | None:
     """Return the JavaScript text of a FLOAT that was a shorter number before it was stored: 0.1, not 0.10000000149011612."""
-    return _javascript_number(float(literals.format_plain(column, plain))).encode() if column.physical == "FLOAT" else None
+    return (
+        _javascript_number(float(literals.format_plain(column, plain))).encode()
+        if column.physical == "FLOAT"
+        else None
+    )
 
 
 def _javascript_number(number: float) -> str:
@@ -91,7 +104,9 @@ def _integer(width: int, column: Column, plain: bytes, *, signed: bool = True) -
     """Return an integer in another number of bytes: sign-extended, zero-extended or truncated."""
     if column.physical not in ("INT32", "INT64") or len(plain) == width:
         return None
-    return (int.from_bytes(plain, "little", signed=signed) & (1 << 8 * width) - 1).to_bytes(width, "little")
+    return (int.from_bytes(plain, "little", signed=signed) & (1 << 8 * width) - 1).to_bytes(
+        width, "little"
+    )
 
 
 def _with_length(column: Column, plain: bytes) -> bytes | None:
@@ -103,15 +118,25 @@ def _holds_as_stored(bloom: BloomFilter, column: Column, plain: bytes) -> bool:
 
 
 def _float(layout: str, column: Column, plain: bytes) -> bytes | None:
-    return None if column.float_format is None else struct.pack(layout, struct.unpack(column.float_format, plain)[0])
+    return (
+        None
+        if column.float_format is None
+        else struct.pack(layout, struct.unpack(column.float_format, plain)[0])
+    )
 
 
-def _decimal(width: int | None, order: Literal["little", "big"], column: Column, plain: bytes) -> bytes | None:
+def _decimal(
+    width: int | None, order: Literal["little", "big"], column: Column, plain: bytes
+) -> bytes | None:
     """Return a decimal in another number of bytes; None stands for as few bytes as it needs."""
     if column.logical is None or column.logical.kind != "DECIMAL":
         return None
-    number = int.from_bytes(plain, "little" if column.physical in ("INT32", "INT64") else "big", signed=True)
-    return number.to_bytes(width or ((number if number >= 0 else ~number).bit_length() + 8) // 8, order, signed=True)
+    number = int.from_bytes(
+        plain, "little" if column.physical in ("INT32", "INT64") else "big", signed=True
+    )
+    return number.to_bytes(
+        width or ((number if number >= 0 else ~number).bit_length() + 8) // 8, order, signed=True
+    )
 
 
 # --- Correct hashes that are stored elsewhere ---
@@ -125,7 +150,9 @@ def _holds_in_dialect(dialect: Dialect, bloom: BloomFilter, column: Column, plai
 def _holds_in_first_blocks(divisor: int, bloom: BloomFilter, column: Column, plain: bytes) -> bool:
     """Query the first part of the bitset only, as if the header stated `divisor` times too many bytes."""
     blocks = bloom.num_blocks // divisor
-    return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(hash_value(plain))
+    return blocks > 0 and BloomFilter(bloom.bitset[: blocks * BLOCK_BYTES]).check_hash(
+        hash_value(plain)
+    )
 
 
 def _list_causes() -> Iterator[Cause]:
@@ -135,23 +162,41 @@ def _list_causes() -> Iterator[Cause]:
         ("their JavaScript text was hashed, as parquetjs does", _javascript_text_of_short),
         (
             "their text was hashed instead of their bytes",
-            lambda column, plain: literals.format_plain(column, plain).encode(errors="surrogateescape"),
+            lambda column, plain: literals.format_plain(column, plain).encode(
+                errors="surrogateescape"
+            ),
         ),
     ):
         yield Cause(TEXT, explanation, partial(_holds_form, form))
-    yield Cause(WIDTH, "they were hashed as stored, with bits above their width that readers ignore", _holds_as_stored)
+    yield Cause(
+        WIDTH,
+        "they were hashed as stored, with bits above their width that readers ignore",
+        _holds_as_stored,
+    )
     for explanation, form in (
         ("they were hashed as integers of 8 bytes", partial(_integer, 8)),
-        ("they were hashed as integers of 8 bytes, without their sign", partial(_integer, 8, signed=False)),
+        (
+            "they were hashed as integers of 8 bytes, without their sign",
+            partial(_integer, 8, signed=False),
+        ),
         ("they were hashed as integers of 4 bytes", partial(_integer, 4)),
         ("they were hashed as integers of 2 bytes", partial(_integer, 2)),
         ("they were hashed as integers of 1 byte", partial(_integer, 1)),
-        ("they were hashed as decimals of 16 bytes, little-endian", partial(_decimal, 16, "little")),
+        (
+            "they were hashed as decimals of 16 bytes, little-endian",
+            partial(_decimal, 16, "little"),
+        ),
         ("they were hashed as decimals of 16 bytes, big-endian", partial(_decimal, 16, "big")),
-        ("they were hashed as decimals of the fewest bytes that hold each", partial(_decimal, None, "big")),
+        (
+            "they were hashed as decimals of the fewest bytes that hold each",
+            partial(_decimal, None, "big"),
+        ),
         ("they were hashed as 8-byte floating-point numbers", partial(_float, "<d")),
         ("they were hashed as 4-byte floating-point numbers", partial(_float, "<f")),
-        ("they were hashed with reversed bytes", lambda column, plain: plain[::-1] if column.width else None),
+        (
+            "they were hashed with reversed bytes",
+            lambda column, plain: plain[::-1] if column.width else None,
+        ),
         ("they were hashed together with their length", _with_length),
     ):
         yield Cause(WIDTH, explanation, partial(_holds_form, form))
@@ -159,10 +204,16 @@ def _list_causes() -> Iterator[Cause]:
     yield Cause(BLOCK, explanation, partial(_holds_in_dialect, find_dialect("draft2-final")))
     # One dialect for each remaining hash: the other dialects differ from these only in their headers.
     for dialect in map(find_dialect, ("draft1-raw", "draft1-thrift", "branch-12", "branch-16")):
-        yield Cause(DRAFT, f"they were hashed as in the draft {dialect.name}: {dialect.sentence}", partial(_holds_in_dialect, dialect))
+        yield Cause(
+            DRAFT,
+            f"they were hashed as in the draft {dialect.name}: {dialect.sentence}",
+            partial(_holds_in_dialect, dialect),
+        )
     for divisor in (2, 4, 8, 16):
         yield Cause(
-            BLOCK, f"the header states {divisor} times the bytes that the filter was built with", partial(_holds_in_first_blocks, divisor)
+            BLOCK,
+            f"the header states {divisor} times the bytes that the filter was built with",
+            partial(_holds_in_first_blocks, divisor),
         )
 
 

@@ -52,13 +52,23 @@ class MissingColumn(NamedTuple):
             return CANNOT_SAY
         if value is None or (isinstance(value, str) and value.lower() == "null"):
             # The value `null` is text if the column holds text.
-            is_stated = self.is_partition and value is None and self.partition_value not in (None, "", "null")
+            is_stated = (
+                self.is_partition
+                and value is None
+                and self.partition_value not in (None, "", "null")
+            )
             return ABSENT if is_stated else MAYBE
         if self.partition_type is not None:
             with ErrorPlace(None, f"column {self.name}"):
-                may_be_equal = may_be_equal_in_type(self.partition_value, value, self.partition_type)
+                may_be_equal = may_be_equal_in_type(
+                    self.partition_value, value, self.partition_type
+                )
             return MAYBE if may_be_equal else ABSENT
-        return MAYBE if self.partition_value is not None and _may_be_equal(self.partition_value, value) else ABSENT
+        return (
+            MAYBE
+            if self.partition_value is not None and _may_be_equal(self.partition_value, value)
+            else ABSENT
+        )
 
     def is_in_all_rows(self, value: object) -> bool:
         """Return whether each row certainly has the value."""
@@ -67,10 +77,16 @@ class MissingColumn(NamedTuple):
     def name_column(self, error: NoColumnError) -> NamedColumn:
         """Describe the column for a report; `error` says that the file lacks it."""
         reason = str(SbbfError(error.message, hint=error.hint))
-        return NamedColumn(self.name, "partition") if self.is_partition else NamedColumn(self.name, None, reason)
+        return (
+            NamedColumn(self.name, "partition")
+            if self.is_partition
+            else NamedColumn(self.name, None, reason)
+        )
 
 
-def find_missing(file: ParquetFile, name: object, column: str, *, strict: bool, tables: TableFinder) -> MissingColumn | None:
+def find_missing(
+    file: ParquetFile, name: object, column: str, *, strict: bool, tables: TableFinder
+) -> MissingColumn | None:
     """Return what is known of a column that the file lacks; None if that is an error.
 
     It is an error with `strict`, unless `name`, by which the file was opened, is that of a file in a table with a schema. `tables` caches
@@ -84,7 +100,11 @@ def find_missing(file: ParquetFile, name: object, column: str, *, strict: bool, 
 def _find_in_folder(file: ParquetFile, column: str, tables: TableFinder) -> MissingColumn:
     """Return what is known of a column that a file outside of tables lacks."""
     if _may_belong_to_table(file, tables):
-        return MissingColumn(column, "the file does not have the column, to which its table may give another name", is_certain=False)
+        return MissingColumn(
+            column,
+            "the file does not have the column, to which its table may give another name",
+            is_certain=False,
+        )
     names = {part.casefold() for part in (_first_part(column), column)}
     if file.source.can_reopen:
         for name in sorted(names):
@@ -107,7 +127,12 @@ def statement_of(folder: str, name: str) -> MissingColumn | None:
             if key in doubtful_keys(f"{folder}/"):
                 reason = f"folders state {key} twice, and readers take the first or the last"
                 return MissingColumn(key, reason, is_partition=True, is_certain=False)
-            return MissingColumn(key, f"the folder states {key}={'null' if value is None else value}", value, is_partition=True)
+            return MissingColumn(
+                key,
+                f"the folder states {key}={'null' if value is None else value}",
+                value,
+                is_partition=True,
+            )
     return None
 
 
@@ -134,16 +159,24 @@ def _find_in_table(file: ParquetFile, name: TableFile, column: str) -> MissingCo
         return None
     path = name.columns.path_of(column)
     if path is None:
-        return MissingColumn(column, "the file does not have a column of this name", is_certain=False)
+        return MissingColumn(
+            column, "the file does not have a column of this name", is_certain=False
+        )
     full_name = quote(path)
     why_not_null = name.columns.why_not_null(path, file.footer.metadata.schema, file.footer.columns)
     if why_not_null is not None:
-        return MissingColumn(full_name, f"the file does not have the column, and {why_not_null}", is_certain=False)
+        return MissingColumn(
+            full_name, f"the file does not have the column, and {why_not_null}", is_certain=False
+        )
     for key in (full_name, *path) if len(path) == 1 else (full_name,):
         if (value := name.partition.get(key)) is not None:
             type_name = name.partition_types.get(key)
-            return MissingColumn(full_name, f"the value of the partition is {value}", value, partition_type=type_name)
-    return MissingColumn(full_name, "the file does not have the column, so that all its rows are null")
+            return MissingColumn(
+                full_name, f"the value of the partition is {value}", value, partition_type=type_name
+            )
+    return MissingColumn(
+        full_name, "the file does not have the column, so that all its rows are null"
+    )
 
 
 def _may_be_equal(stored: str, value: object) -> bool:
@@ -154,7 +187,9 @@ def _may_be_equal(stored: str, value: object) -> bool:
         value = str(value).lower() if isinstance(value, bool) else None
     if value is None or re.search(_TIME, stored) or re.search(_TIME, str(value)):
         return True
-    stored, text = (re.sub(r"(?<=\d-)\d\b", r"0\g<0>", each.strip()) for each in (stored, str(value)))  # DuckDB reads 2024-1-3 as a date
+    stored, text = (
+        re.sub(r"(?<=\d-)\d\b", r"0\g<0>", each.strip()) for each in (stored, str(value))
+    )  # DuckDB reads 2024-1-3 as a date
     if stored.casefold() == text.casefold():
         return True
     if re.fullmatch(_DATE, stored):
@@ -177,7 +212,13 @@ def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> b
     """Return whether a partition value of a table may equal a value; False is certain. Raises UsageError if the type has no such value."""
     from sbbf_tool.file.partitions import parse_value
 
-    text = value.isoformat() if isinstance(value, date) else str(value).lower() if isinstance(value, bool) else str(value)
+    text = (
+        value.isoformat()
+        if isinstance(value, date)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
     key = parse_value(text, type_name)
     if stored is None:
         return False
@@ -185,7 +226,10 @@ def may_be_equal_in_type(stored: str | None, value: object, type_name: str) -> b
         stored_key = parse_value(stored, type_name)
     except UsageError:
         return True
-    if key is None or (type_name.lower().startswith("timestamp") and bool(re.search(_ZONE, stored)) != bool(re.search(_ZONE, text))):
+    if key is None or (
+        type_name.lower().startswith("timestamp")
+        and bool(re.search(_ZONE, stored)) != bool(re.search(_ZONE, text))
+    ):
         # Bytes have several forms as text, and a reader may take a timestamp without a zone for local time.
         return True
     if type_name.lower().startswith(("float", "double", "real")):

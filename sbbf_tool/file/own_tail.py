@@ -49,7 +49,9 @@ def find_own_tail(file: ParquetFile) -> OwnTail:
     while (addition := _own_addition(file, first)) is not None:
         first = addition.before
         own_places.update(addition.filters.items())
-    filters = {key: place for key, place in footer.filter_places().items() if place.offset >= first.start}
+    filters = {
+        key: place for key, place in footer.filter_places().items() if place.offset >= first.start
+    }
     # A footer may state another length than the one before: then it is unknown which bytes readers need.
     if not filters.items() <= own_places:
         return OwnTail(footer.end, {})
@@ -64,7 +66,11 @@ def last_addition(file: ParquetFile) -> Addition | None:
 def _own_addition(file: ParquetFile, footer: Footer) -> Addition | None:
     """Return what ends at this footer if this package added it to the data of the file; otherwise None."""
     addition = addition_of(file, footer)
-    is_own = addition is not None and end_of_data(file.footer) <= addition.before.start and _is_own(file, footer, addition)
+    is_own = (
+        addition is not None
+        and end_of_data(file.footer) <= addition.before.start
+        and _is_own(file, footer, addition)
+    )
     return addition if is_own else None
 
 
@@ -98,10 +104,14 @@ def _is_own(file: ParquetFile, footer: Footer, addition: Addition) -> bool:
     old_places = before.filter_places()
     for key, place in footer.filter_places().items():
         # The length of a filter may have been corrected.
-        if key not in addition.filters and (key not in old_places or old_places[key].offset != place.offset):
+        if key not in addition.filters and (
+            key not in old_places or old_places[key].offset != place.offset
+        ):
             return False
     try:
-        no_filters: dict[ChunkKey, None] = dict.fromkeys(footer.recorded_chunks() | before.recorded_chunks())
+        no_filters: dict[ChunkKey, None] = dict.fromkeys(
+            footer.recorded_chunks() | before.recorded_chunks()
+        )
         old, new = (each.set_filters(no_filters, leave_decrypted=True) for each in (before, footer))
     except UnreadableError:
         # The footer before has no such chunks: it is that of another file.
@@ -119,7 +129,9 @@ def _has_own_headers(file: ParquetFile, filters: Mapping[ChunkKey, FilterPlace])
             header = parse_header(data)
         except UnreadableError:
             return False
-        if header.length + header.num_bytes != place.length or data[: header.length] != build_header(header.num_bytes):
+        if header.length + header.num_bytes != place.length or data[
+            : header.length
+        ] != build_header(header.num_bytes):
             return False
     return True
 

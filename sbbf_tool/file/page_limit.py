@@ -30,7 +30,9 @@ class PageLimit(Frozen):
 
     def ensure_valid(self) -> None:
         if self.max_page_bytes is not None and self.max_page_bytes < 1:
-            raise UsageError(f"the limit of bytes of a page must be above 0, not {self.max_page_bytes}")
+            raise UsageError(
+                f"the limit of bytes of a page must be above 0, not {self.max_page_bytes}"
+            )
 
     @classmethod
     def of(cls, value: MaxPageBytes, jobs: int | None = None) -> PageLimit:

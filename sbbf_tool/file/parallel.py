@@ -12,7 +12,9 @@ from sbbf_tool.parquet.splice import ChunkKey
 _Answer = TypeVar("_Answer")
 
 
-def in_parallel(work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None) -> dict[ChunkKey, _Answer]:
+def in_parallel(
+    work: Callable[[ChunkKey], _Answer], keys: Iterable[ChunkKey], jobs: int | None
+) -> dict[ChunkKey, _Answer]:
     """Apply `work` to every key, `jobs` concurrently (None: one per core); return the results in the order of the keys.
 
     The work runs in threads: decoding, hashing and inserting let other threads run. After the first error no further key is started.

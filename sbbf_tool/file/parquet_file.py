@@ -99,23 +99,33 @@ class ParquetFile:
         with self.locate_errors():
             size = source.size
             try:
-                tail = parse_tail(source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size)
+                tail = parse_tail(
+                    source.read(max(0, size - TAIL_BYTES), min(size, TAIL_BYTES)), size
+                )
             except NotParquetError as error:
                 start = source.read(0, min(size, _FIRST_BYTES))
                 if not start.startswith((MAGIC, MAGIC_ENCRYPTED)):
                     from sbbf_tool.parquet.other_kinds import name_other_kind
 
                     if kind := name_other_kind(start):
-                        raise NotParquetError(f"not a Parquet file, but {kind[0]}", hint=kind[1]) from None
+                        raise NotParquetError(
+                            f"not a Parquet file, but {kind[0]}", hint=kind[1]
+                        ) from None
                     raise
                 # Only the beginning of a Parquet file.
                 raise UnreadableError(error.message, place=error.place, hint=error.hint) from None
-            self.footer, self._cipher = parse_stored_footer(source.read(tail.start, tail.length), tail, ring, self._leaves)
+            self.footer, self._cipher = parse_stored_footer(
+                source.read(tail.start, tail.length), tail, ring, self._leaves
+            )
             self.footer.file_name = (file_name or source.name).rpartition("/")[2]
 
     @classmethod
     def open(
-        cls, path: Readable | FileIn, keys: KeysLike = None, max_page_bytes: MaxPageBytes = None, reuse: Reuse | None = None
+        cls,
+        path: Readable | FileIn,
+        keys: KeysLike = None,
+        max_page_bytes: MaxPageBytes = None,
+        reuse: Reuse | None = None,
     ) -> ParquetFile:
         """Open a file. Raises UnreadableError, and LockedError if the footer is encrypted and its key is not among `keys`.
 
@@ -138,7 +148,13 @@ class ParquetFile:
     ) -> ParquetFile:
         """Open the file of a source. The source is closed with the file, or immediately on an error."""
         try:
-            file = cls(source, ring_of(source.name if source.can_reopen else None, keys), max_page_bytes, reuse, names)
+            file = cls(
+                source,
+                ring_of(source.name if source.can_reopen else None, keys),
+                max_page_bytes,
+                reuse,
+                names,
+            )
         except UnreadableError as error:
             source.close()
             if source.can_reopen:
@@ -147,7 +163,10 @@ class ParquetFile:
         except BaseException:
             source.close()
             raise
-        size, row_groups = format_count(source.size, "byte"), format_count(file.footer.num_row_groups, "row group")
+        size, row_groups = (
+            format_count(source.size, "byte"),
+            format_count(file.footer.num_row_groups, "row group"),
+        )
         log.info("opened %s: %s, %s", source.name, size, row_groups)
         return file
 
@@ -161,7 +180,13 @@ class ParquetFile:
 
     def before(self, end: int) -> ParquetFile:
         """Return the file as it was when it had this length."""
-        return ParquetFile(PlannedSource(self.name, self.source, end, ()), self.ring, self.limit, self._reuse, self._names)
+        return ParquetFile(
+            PlannedSource(self.name, self.source, end, ()),
+            self.ring,
+            self.limit,
+            self._reuse,
+            self._names,
+        )
 
     def find_columns(self, names: Iterable[str], *, strict: bool = True) -> list[Column]:
         """Return the columns with these names, each once, or all columns if `names` is empty. Raises UsageError.
@@ -182,7 +207,11 @@ class ParquetFile:
                     missing.append(name)
                     errors.append(str(error))
             if missing and not columns:
-                reason = f"the file does not have {format_columns(missing)}" if self.is_in_table else "; ".join(errors)
+                reason = (
+                    f"the file does not have {format_columns(missing)}"
+                    if self.is_in_table
+                    else "; ".join(errors)
+                )
                 raise NotApplicableError(f"{NOT_APPLICABLE}: {reason}")
         return list(columns.values()) or list(self.footer.columns)
 
@@ -220,14 +249,20 @@ class ParquetFile:
 
     def parse_copy(self, source: Source) -> ParquetFile:
         """Open a new version of this file, with its keys and the same names of columns. The caller closes the source."""
-        return ParquetFile(source, self.ring, self.limit, self._reuse, self._names, self.footer.file_name)
+        return ParquetFile(
+            source, self.ring, self.limit, self._reuse, self._names, self.footer.file_name
+        )
 
     def parse_footer_ending_at(self, end: int) -> Footer:
         """Parse the superseded footer that ended the file when it had `end` bytes. Raises UnreadableError, RefusedError."""
         tail = parse_tail(self.source.read(end - TAIL_BYTES, TAIL_BYTES), end)
-        return parse_stored_footer(self.source.read(tail.start, tail.length), tail, self.ring, self._leaves)[0]
+        return parse_stored_footer(
+            self.source.read(tail.start, tail.length), tail, self.ring, self._leaves
+        )[0]
 
-    def stored_filter(self, row_group: int, column: Column, *, with_keys: bool = True) -> StoredFilter | None:
+    def stored_filter(
+        self, row_group: int, column: Column, *, with_keys: bool = True
+    ) -> StoredFilter | None:
         """Return the filter of a chunk, or, without `with_keys`, that which a reader without keys finds; None if the footer refers to none.
 
         Raises UnreadableError if the bytes cannot be a filter, AuthenticationError if they are not what the writer encrypted.
@@ -237,19 +272,29 @@ class ParquetFile:
             return None
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
             self.footer.ensure_type(row_group, column)
-        with self.locate_errors(lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset:,}"):
+        with self.locate_errors(
+            lambda: f"column {column.name}, row group {row_group}, filter at byte {place.offset:,}"
+        ):
             if place.offset >= self.footer.end:
-                raise UnreadableError(f"the offset is outside the file, which has {self.source.size:,} bytes")
+                raise UnreadableError(
+                    f"the offset is outside the file, which has {self.source.size:,} bytes"
+                )
             if self._cipher is not None and with_keys and self.has_key(row_group, column):
-                stored = self._cipher.read_filter(self.source.read_up_to, self.footer.start, (row_group, column.index), place)
+                stored = self._cipher.read_filter(
+                    self.source.read_up_to, self.footer.start, (row_group, column.index), place
+                )
             else:
-                header = read_header(self.source.read, place.offset, self.source.size - place.offset, place.length)
+                header = read_header(
+                    self.source.read, place.offset, self.source.size - place.offset, place.length
+                )
                 if header.readings:
                     header = header.within(self.footer.start - place.offset, place.length)
                 stored = StoredFilter(row_group, column.index, place, header)
             if stored.end > self.footer.start:
                 where = "the footer" if stored.end <= self.source.size else "the end of the file"
-                raise UnreadableError(f"a bitset of {stored.header.num_bytes:,} bytes runs into {where}")
+                raise UnreadableError(
+                    f"a bitset of {stored.header.num_bytes:,} bytes runs into {where}"
+                )
             return stored
 
     def expect_filters(
@@ -267,20 +312,31 @@ class ParquetFile:
         """
 
         def ranges() -> Iterator[tuple[int, int]]:
-            numbers, wanted = range(self.footer.num_row_groups) if row_groups is None else row_groups, list(columns)
+            numbers, wanted = (
+                range(self.footer.num_row_groups) if row_groups is None else row_groups,
+                list(columns),
+            )
             places = self.footer.filter_places({column.index for column in wanted})
             for column, row_group in product(wanted if places else (), numbers):
                 if (place := places.get((row_group, column.index))) is not None:
-                    length = place.length or _SMALL_FILTER if whole else self._first_bytes(row_group, column, place, headers_only)
+                    length = (
+                        place.length or _SMALL_FILTER
+                        if whole
+                        else self._first_bytes(row_group, column, place, headers_only)
+                    )
                     yield place.offset, length
 
         self.source.prefetch(chain(ranges(), also))
 
-    def _first_bytes(self, row_group: int, column: Column, place: FilterPlace, headers_only: bool) -> int:
+    def _first_bytes(
+        self, row_group: int, column: Column, place: FilterPlace, headers_only: bool
+    ) -> int:
         """Return how many bytes of a filter to fetch for its header or, unless `headers_only`, for a small filter as a whole."""
         if headers_only and not self.is_encrypted(row_group, column):
             return predict_header_bytes(place.length)
-        return min(place.length or _SMALL_FILTER, _ENCRYPTED_HEADER if headers_only else _SMALL_FILTER)
+        return min(
+            place.length or _SMALL_FILTER, _ENCRYPTED_HEADER if headers_only else _SMALL_FILTER
+        )
 
     def read_bitset(self, stored: StoredFilter) -> bytes:
         """Read the bitset of a filter. Raises AuthenticationError if an encrypted bitset is not what the writer encrypted."""
@@ -289,12 +345,20 @@ class ParquetFile:
             return data
         assert self._cipher is not None
         column = self.footer.columns[stored.column]
-        with self.locate_errors(lambda: f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset:,}"):
+        with self.locate_errors(
+            lambda: (
+                f"column {column.name}, row group {stored.row_group}, filter at byte {stored.place.offset:,}"
+            )
+        ):
             return self._cipher.decrypt_bitset(stored, data)
 
     def end_of_encrypted_filter(self, start: int, end: int) -> int | None:
         """Return the end of the encrypted filter, of any chunk, that begins at `start`; None if no filter from there ends by `end`."""
-        return None if self._cipher is None else self._cipher.end_of_any_filter(self.source.read_up_to, start, end)
+        return (
+            None
+            if self._cipher is None
+            else self._cipher.end_of_any_filter(self.source.read_up_to, start, end)
+        )
 
     def filter_parts(
         self, row_group: int, column: int, bitset: bytes | bytearray | memoryview
@@ -313,16 +377,26 @@ class ParquetFile:
         meta = self.footer.chunk(row_group, column.index)
         assert meta is not None
         if self._cipher is None or not self.has_key(row_group, column):
-            pages = ChunkPages(meta, self.source.read_up_to, self.source.open_arrow, limit=lambda: self.footer.end_of_pages(meta))
+            pages = ChunkPages(
+                meta,
+                self.source.read_up_to,
+                self.source.open_arrow,
+                limit=lambda: self.footer.end_of_pages(meta),
+            )
             return with_checked_sizes(pages, self.limit.ensure)
         from sbbf_tool.encryption.decrypted_pages import DecryptedPages
 
         with self.locate_errors(lambda: f"column {column.name}, row group {row_group}"):
-            decrypted = DecryptedPages(self.source.read_up_to, self._cipher, (row_group, column.index), meta).as_pages()
+            decrypted = DecryptedPages(
+                self.source.read_up_to, self._cipher, (row_group, column.index), meta
+            ).as_pages()
             return with_checked_sizes(decrypted, self.limit.ensure)
 
     def is_encrypted(self, row_group: int, column: Column) -> bool:
-        return self.footer.index is None and self.footer.chunk_meta(row_group, column.index).is_encrypted
+        return (
+            self.footer.index is None
+            and self.footer.chunk_meta(row_group, column.index).is_encrypted
+        )
 
     def has_key(self, row_group: int, column: Column | int) -> bool:
         """Return whether a chunk is encrypted and its key is present."""
@@ -332,7 +406,11 @@ class ParquetFile:
     def warnings_about_keys(self, target: str) -> list[str]:
         """Return the warnings about key material that is stored beside this file and that a copy under another name would lack."""
         mine, copied = key_material_path(self.name), key_material_path(target)
-        if self._cipher is None or os.path.abspath(mine) == os.path.abspath(copied) or not os.path.lexists(mine):
+        if (
+            self._cipher is None
+            or os.path.abspath(mine) == os.path.abspath(copied)
+            or not os.path.lexists(mine)
+        ):
             return []
         return [redact_text(f"{target}: readers look for its keys in {copied}; copy {mine} there")]
 
@@ -353,8 +431,16 @@ class ParquetFile:
         """Return which missing key makes a chunk unreadable; None if the chunk is not encrypted or the key is present."""
         if not self.is_encrypted(row_group, column) or self.has_key(row_group, column):
             return None
-        missing = self._cipher.missing.get((row_group, column.index)) if self._cipher is not None else None
-        return f"its column is encrypted with {missing}, which was not given" if missing else "its column is encrypted"
+        missing = (
+            self._cipher.missing.get((row_group, column.index))
+            if self._cipher is not None
+            else None
+        )
+        return (
+            f"its column is encrypted with {missing}, which was not given"
+            if missing
+            else "its column is encrypted"
+        )
 
     def locate_errors(self, place: str | Callable[[], str] | None = None) -> ErrorPlace:
         """Return a context manager that adds this file and the place to errors of modules that know only bytes."""

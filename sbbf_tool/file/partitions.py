@@ -64,11 +64,25 @@ def _parse_boolean(text: str) -> bool:
 
 
 _PARSERS: tuple[tuple[re.Pattern[str], Callable[[str], Any], str], ...] = (
-    (re.compile(r"u?(tiny|small|big|huge)?int(eger)?\d*|byte|short|long|float\d*|double|real|decimal"), _parse_number, "a number"),
+    (
+        re.compile(
+            r"u?(tiny|small|big|huge)?int(eger)?\d*|byte|short|long|float\d*|double|real|decimal"
+        ),
+        _parse_number,
+        "a number",
+    ),
     (re.compile("string|varchar|char|text"), str, "text"),
     (re.compile("date"), iso8601.parse_date, "a date, such as '2026-01-31'"),
-    (re.compile(r"timestamp\w*"), lambda text: iso8601.parse_timestamp(text)[:2], "a timestamp, such as '2026-01-31T12:30:00Z'"),
-    (re.compile("time"), lambda text: iso8601.parse_time(text)[:2], "a time of day, such as '12:30:00'"),
+    (
+        re.compile(r"timestamp\w*"),
+        lambda text: iso8601.parse_timestamp(text)[:2],
+        "a timestamp, such as '2026-01-31T12:30:00Z'",
+    ),
+    (
+        re.compile("time"),
+        lambda text: iso8601.parse_time(text)[:2],
+        "a time of day, such as '12:30:00'",
+    ),
     (re.compile("bool(ean)?"), _parse_boolean, "true or false"),
     (re.compile("uuid"), UUID, "a UUID"),
 )
@@ -86,7 +100,10 @@ def parse_value(text: str, type_name: str) -> Any:
             try:
                 return parse(text)
             except (ValueError, ArithmeticError, KeyError):
-                raise UsageError(f"{text[:60]!r} is not a value of type {type_name[:60]}", hint=f"it takes {form}") from None
+                raise UsageError(
+                    f"{text[:60]!r} is not a value of type {type_name[:60]}",
+                    hint=f"it takes {form}",
+                ) from None
     return None
 
 
@@ -123,7 +140,9 @@ class PathPredicate(Protocol):
     def accepts(self, path: str) -> bool:
         """Return whether the file is part of the run."""
 
-    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED) -> bool:
+    def accepts_values(
+        self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED
+    ) -> bool:
         """Return whether files of a table with these partition values, and any of the columns `unknown`, are part of the run."""
 
 
@@ -153,15 +172,23 @@ class Predicate:
                 result = self._results[folder] = self._test(values, _UNTYPED) in (True, _ANY)
         return result
 
-    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED) -> bool:
+    def accepts_values(
+        self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types = _UNTYPED
+    ) -> bool:
         """Return whether the predicate can be true for these partition values; the columns `unknown` may have any value.
 
         Raises UsageError if a column of the predicate is in neither, or if a literal is no value of its column's type.
         """
         try:
-            return self._test({**dict.fromkeys(unknown, _ANY), **values} if unknown else values, types) in (True, _ANY)
+            return self._test(
+                {**dict.fromkeys(unknown, _ANY), **values} if unknown else values, types
+            ) in (True, _ANY)
         except UsageError as error:
-            raise error if values or unknown else UsageError(error.message, hint="the table has no partitions") from None
+            raise (
+                error
+                if values or unknown
+                else UsageError(error.message, hint="the table has no partitions")
+            ) from None
 
 
 class _Parser(Parser):
@@ -176,7 +203,11 @@ class _Parser(Parser):
     only_and = False
 
     def check_literal(self, token: Token) -> Token:
-        return Token("text", f"'{token.text}'") if token.is_word("TRUE", "FALSE") else super().check_literal(token)
+        return (
+            Token("text", f"'{token.text}'")
+            if token.is_word("TRUE", "FALSE")
+            else super().check_literal(token)
+        )
 
 
 def _test_of(expression: Expression) -> _Test:
@@ -185,11 +216,16 @@ def _test_of(expression: Expression) -> _Test:
         return lambda values, types: _not(test(values, types))
     if isinstance(expression, IsNull):
         name = _name(expression.column)
-        return lambda values, types: _ANY if (value := _value(values, name)) is _ANY else value is None
+        return lambda values, types: (
+            _ANY if (value := _value(values, name)) is _ANY else value is None
+        )
     if isinstance(expression, Comparison):
         column, compare = _name(expression.column), _COMPARISONS[expression.sign]
         return lambda values, types: _either(
-            [_compare(_value(values, column), types.get(column), column, compare, literal) for literal in expression.literals]
+            [
+                _compare(_value(values, column), types.get(column), column, compare, literal)
+                for literal in expression.literals
+            ]
         )
     tests = [_test_of(operand) for operand in expression.operands]
     if isinstance(expression, AnyOf):
@@ -201,7 +237,13 @@ def _name(column: Token) -> str:
     return column.unquoted if column.kind == "quoted" else column.text
 
 
-def _compare(value: str | _Any | None, type_name: str | None, column: str, compare: Callable[[Any, Any], bool], literal: Token) -> _Truth:
+def _compare(
+    value: str | _Any | None,
+    type_name: str | None,
+    column: str,
+    compare: Callable[[Any, Any], bool],
+    literal: Token,
+) -> _Truth:
     text = literal.unquoted if literal.kind == "text" else literal.text
     key = None
     if type_name is not None:
@@ -215,7 +257,10 @@ def _compare(value: str | _Any | None, type_name: str | None, column: str, compa
         try:
             return compare(Decimal(value), Decimal(text))
         except InvalidOperation:
-            raise UsageError(f"partition {column}={value} is not a number", hint=f"write '{text}' to compare it as text") from None
+            raise UsageError(
+                f"partition {column}={value} is not a number",
+                hint=f"write '{text}' to compare it as text",
+            ) from None
     try:
         return _ANY if key is None else compare(parse_value(value, type_name), key)
     except UsageError:
@@ -227,8 +272,12 @@ def _value(values: Mapping[str, str | _Any | None], column: str) -> str | _Any |
     try:
         return values[column]
     except KeyError:
-        there = f"there are {', '.join(values)}" if values else "the path has no column=value folder"
-        raise UsageError(f"no partition column {column!r}", hint=suggest(column, values, there)) from None
+        there = (
+            f"there are {', '.join(values)}" if values else "the path has no column=value folder"
+        )
+        raise UsageError(
+            f"no partition column {column!r}", hint=suggest(column, values, there)
+        ) from None
 
 
 def _not(truth: _Truth) -> _Truth:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sbbf_tool.errors import AuthenticationError, RefusedError, UnreadableError
 from sbbf_tool.file.doubts import doubt_of_chunk
-from sbbf_tool.file.filter_answers import BulkAnswer, build_bitmap, by_filter, expect_filters, positions
+from sbbf_tool.file.filter_answers import (
+    BulkAnswer,
+    build_bitmap,
+    by_filter,
+    expect_filters,
+    positions,
+)
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.file.question import Candidates, Question
 from sbbf_tool.parquet.columns import Column
@@ -55,7 +61,11 @@ class RowGroupAnswers(NamedTuple):
     @property
     def is_absent(self) -> bool:
         """Whether it holds none of the values."""
-        return not self.answers.values and not self.is_undecided and all(each.is_absent for each in self.verdicts)
+        return (
+            not self.answers.values
+            and not self.is_undecided
+            and all(each.is_absent for each in self.verdicts)
+        )
 
 
 def narrow(
@@ -72,8 +82,15 @@ def narrow(
     Places of filters and dictionaries that are unreadable, and the reasons, are added to `unreadable`; they exclude nothing. Raises
     AuthenticationError: bytes that another than the writer changed are no accident, so nothing of the file is relied on.
     """
-    by_row_group = {number: question.candidates() if filters_only else by_statistics(file, number, question) for number in row_groups}
-    expect_filters(file, question, {number: candidates for number, candidates in by_row_group.items() if candidates})
+    by_row_group = {
+        number: question.candidates() if filters_only else by_statistics(file, number, question)
+        for number in row_groups
+    }
+    expect_filters(
+        file,
+        question,
+        {number: candidates for number, candidates in by_row_group.items() if candidates},
+    )
     for number, candidates in by_row_group.items():
         verdicts = [
             RowGroupAnswer(number, literal.verdict or "", literal.note)
@@ -83,17 +100,30 @@ def narrow(
         ]
         answers, decided_by = BulkAnswer(), STATISTICS
         if candidates:
-            answers, decided_by = call_or_note(unreadable, "filter", by_filter, file, number, question, candidates, dialect), FILTER
+            answers, decided_by = (
+                call_or_note(
+                    unreadable, "filter", by_filter, file, number, question, candidates, dialect
+                ),
+                FILTER,
+            )
             is_undecided = answers.answer != ABSENT and not answers.values
-            if is_undecided and not filters_only and _has_small_dictionary(file, number, question.column):
+            if (
+                is_undecided
+                and not filters_only
+                and _has_small_dictionary(file, number, question.column)
+            ):
                 with suppress(RefusedError):  # a page beyond the limit of sizes is not needed
-                    found = call_or_note(unreadable, "dictionary", by_dictionary, file, number, question, candidates)
+                    found = call_or_note(
+                        unreadable, "dictionary", by_dictionary, file, number, question, candidates
+                    )
                     if found is not None and found.answer == ABSENT:
                         answers, decided_by = found, DICTIONARY
         yield RowGroupAnswers(number, candidates, answers, verdicts, decided_by)
 
 
-def call_or_note(unreadable: list[str], noun: str, query: Callable[..., Answer], *arguments: Any) -> Answer | BulkAnswer:
+def call_or_note(
+    unreadable: list[str], noun: str, query: Callable[..., Answer], *arguments: Any
+) -> Answer | BulkAnswer:
     """Call a function that queries the `noun` of a row group. If it is unreadable, note its place, and return `cannot say`."""
     try:
         return query(*arguments)
@@ -117,7 +147,9 @@ def by_statistics(file: ParquetFile, row_group: int, question: Question) -> Cand
     return question.candidates(limits)
 
 
-def _answer_special(file: ParquetFile, row_group: int, question: Question, literal: Literal) -> RowGroupAnswer:
+def _answer_special(
+    file: ParquetFile, row_group: int, question: Question, literal: Literal
+) -> RowGroupAnswer:
     """Return whether a chunk may hold null, a BOOLEAN, or a value that its column cannot be compared with."""
     column, meta = question.column, file.footer.chunk_meta(row_group, question.column.index)
     if reason := doubt_of_chunk(file, row_group, column, question.values):
@@ -128,7 +160,9 @@ def _answer_special(file: ParquetFile, row_group: int, question: Question, liter
         return RowGroupAnswer(row_group, ABSENT, _ONLY_NULLS)
     limits, plain = bounds(file.footer, row_group, column), BOOLEAN_FORMS.get(literal.text.lower())
     if column.physical == "BOOLEAN" and plain is not None and limits is not None:
-        return RowGroupAnswer(row_group, MAYBE if limits.low <= key_of(column, plain) <= limits.high else ABSENT)
+        return RowGroupAnswer(
+            row_group, MAYBE if limits.low <= key_of(column, plain) <= limits.high else ABSENT
+        )
     return RowGroupAnswer(row_group, literal.verdict or CANNOT_SAY, literal.note)
 
 
@@ -148,10 +182,15 @@ def _of_null(file: ParquetFile, row_group: int, column: Column) -> tuple[str, st
 
 def _has_small_dictionary(file: ParquetFile, row_group: int, column: Column) -> bool:
     meta = file.footer.chunk_meta(row_group, column.index)
-    return meta.is_dictionary_encoded and 0 < (meta.first_data_page or 0) - meta.page_range[0] <= _SMALL_DICTIONARY
+    return (
+        meta.is_dictionary_encoded
+        and 0 < (meta.first_data_page or 0) - meta.page_range[0] <= _SMALL_DICTIONARY
+    )
 
 
-def by_dictionary(file: ParquetFile, row_group: int, question: Question, candidates: Candidates) -> BulkAnswer | None:
+def by_dictionary(
+    file: ParquetFile, row_group: int, question: Question, candidates: Candidates
+) -> BulkAnswer | None:
     """Return which candidates the chunk's dictionary holds; None if the dictionary does not hold all values of the chunk.
 
     Reads the dictionary page and hashes it; `absent` is certain, as with a filter.
@@ -168,17 +207,25 @@ def by_dictionary(file: ParquetFile, row_group: int, question: Question, candida
         file.source.prefetch([(start, (meta.first_data_page or start) - start)])
         page = PlainChunk(pages.read, column, pages.meta, pages.ensure_size).dictionary()
         if page is None:
-            return BulkAnswer(answer=CANNOT_SAY, reason="its dictionary page is very large, or has an unsupported codec")
+            return BulkAnswer(
+                answer=CANNOT_SAY,
+                reason="its dictionary page is very large, or has an unsupported codec",
+            )
         normalised = equals.compares_normalised(file.footer, column)
         entries = {*page.hashes, *page.hashes_of_equals(normalised_intervals=normalised)}
     hashes, owners = question.hashes_in(candidates)
     return BulkAnswer(build_bitmap(bytes(map(entries.__contains__, hashes)), owners))
 
 
-def answers_by_statistics(file: ParquetFile, row_group: int, question: Question) -> list[RowGroupAnswer]:
+def answers_by_statistics(
+    file: ParquetFile, row_group: int, question: Question
+) -> list[RowGroupAnswer]:
     """Return what statistics say of each value."""
     candidates = by_statistics(file, row_group, question)
-    inside, outside = RowGroupAnswer(row_group, candidates.answer, candidates.reason), RowGroupAnswer(row_group, ABSENT, candidates.reason)
+    inside, outside = (
+        RowGroupAnswer(row_group, candidates.answer, candidates.reason),
+        RowGroupAnswer(row_group, ABSENT, candidates.reason),
+    )
     answers = [inside if question.is_in(candidates, at) else outside for at in range(len(question))]
     for at, literal in question.verdicts:
         answers[at] = _answer_special(file, row_group, question, literal)
@@ -187,7 +234,10 @@ def answers_by_statistics(file: ParquetFile, row_group: int, question: Question)
 
 def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[RowGroupAnswer]:
     """Return what the filter or the dictionary of a row group says of each value, without regard to statistics."""
-    others, maybe = RowGroupAnswer(row_group, answers.answer, answers.reason), RowGroupAnswer(row_group, MAYBE)
+    others, maybe = (
+        RowGroupAnswer(row_group, answers.answer, answers.reason),
+        RowGroupAnswer(row_group, MAYBE),
+    )
     held = set(positions(answers.values))
     by_value = [maybe if at in held else others for at in range(len(question))]
     for at, literal in question.row.special.items():
@@ -198,8 +248,19 @@ def answers_by(question: Question, row_group: int, answers: BulkAnswer) -> list[
 
 def format_bounds(file: ParquetFile, row_group: int, column: Column) -> tuple[str, str] | None:
     """Return min and max in the form in which `probe` accepts values, shortened to fit a table."""
-    pair = stated_bounds(file.footer, row_group, column) if bounds(file.footer, row_group, column) is not None else None
-    return None if pair is None else (format_short(column, pair[0], _MAX_CHARACTERS), format_short(column, pair[1], _MAX_CHARACTERS))
+    pair = (
+        stated_bounds(file.footer, row_group, column)
+        if bounds(file.footer, row_group, column) is not None
+        else None
+    )
+    return (
+        None
+        if pair is None
+        else (
+            format_short(column, pair[0], _MAX_CHARACTERS),
+            format_short(column, pair[1], _MAX_CHARACTERS),
+        )
+    )
 
 
 def row_group_bytes(file: ParquetFile, row_group: int) -> int:

@@ -83,7 +83,13 @@ class HashIndex(Frozen):
 class Question:
     """Values as a column would hold them, and the hashes of the forms of each value."""
 
-    def __init__(self, column: Column, values: Sequence[object], row: HashRow, query_literals: list[Literal] | None = None) -> None:
+    def __init__(
+        self,
+        column: Column,
+        values: Sequence[object],
+        row: HashRow,
+        query_literals: list[Literal] | None = None,
+    ) -> None:
         self.column = column
         self.values = values
         self.row = row
@@ -102,12 +108,18 @@ class Question:
     def literals(self) -> list[Literal]:
         """All values in the notation of the column."""
         row = _Row(hashing, is_strict=self.is_strict)
-        return [row.parse(self.column, position, value) for position, value in enumerate(self.values)]
+        return [
+            row.parse(self.column, position, value) for position, value in enumerate(self.values)
+        ]
 
     @cached_property
     def verdicts(self) -> list[tuple[int, Literal]]:
         """The values that no filter decides about, except those that the column cannot hold, each with its position."""
-        return [(at, each) for at, each in self.row.special.items() if each.verdict not in (None, ABSENT)]
+        return [
+            (at, each)
+            for at, each in self.row.special.items()
+            if each.verdict not in (None, ABSENT)
+        ]
 
     @cached_property
     def _places(self) -> list[list[int]]:
@@ -133,28 +145,48 @@ class Question:
         forms = self._forms.get(position)
         if forms is None:
             row = _Row(hashing, is_strict=self.is_strict)
-            literal = self.row.special.get(position) or row.parse(self.column, position, self.values[position])
-            forms = self._forms[position] = {hashing.hash_value(form): form for form in literal.forms}
+            literal = self.row.special.get(position) or row.parse(
+                self.column, position, self.values[position]
+            )
+            forms = self._forms[position] = {
+                hashing.hash_value(form): form for form in literal.forms
+            }
         return forms
 
     def is_in(self, candidates: Candidates, position: int) -> bool:
         """Return whether a form of a value is among the candidates."""
-        return any(place in candidates.ordered or place in candidates.unordered for place in self._places[position])
+        return any(
+            place in candidates.ordered or place in candidates.unordered
+            for place in self._places[position]
+        )
 
-    def candidates(self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None) -> Candidates:
+    def candidates(
+        self, bounds: Bounds | None = None, *, answer: str = MAYBE, reason: str | None = None
+    ) -> Candidates:
         """Return the values from `bounds.low` to `bounds.high`, and those without an order; all values without bounds."""
         keys = self.row.keys
-        ordered = range(len(keys)) if bounds is None else range(bisect_left(keys, bounds.low), bisect_right(keys, bounds.high))
+        ordered = (
+            range(len(keys))
+            if bounds is None
+            else range(bisect_left(keys, bounds.low), bisect_right(keys, bounds.high))
+        )
         return Candidates(ordered, range(len(keys), len(self.row.hashes)), answer, reason)
 
     def hashes_in(self, candidates: Candidates) -> tuple[memoryview, Sequence[int]]:
         """Return the hashes of the candidates, and the position of the value of each."""
         hashes, owners = memoryview(self.row.hashes), self.row.owners
         if not candidates.unordered or candidates.ordered.stop == candidates.unordered.start:
-            both = slice(candidates.ordered.start, candidates.ordered.stop + len(candidates.unordered))
+            both = slice(
+                candidates.ordered.start, candidates.ordered.stop + len(candidates.unordered)
+            )
             return hashes[both], owners[both]
-        ordered, others = (slice(each.start, each.stop) for each in (candidates.ordered, candidates.unordered))
-        return memoryview(self.row.hashes[ordered] + self.row.hashes[others]), [*owners[ordered], *owners[others]]
+        ordered, others = (
+            slice(each.start, each.stop) for each in (candidates.ordered, candidates.unordered)
+        )
+        return memoryview(self.row.hashes[ordered] + self.row.hashes[others]), [
+            *owners[ordered],
+            *owners[others],
+        ]
 
     @cached_property
     def queried(self) -> Sequence[QueriedValue]:
@@ -164,23 +196,40 @@ class Question:
         def rows() -> Iterator[tuple[str, str | None, str | None]]:
             for at in range(len(self)):
                 literal = special.get(at)
-                yield (self.text(at), None, None) if literal is None else (literal.text, literal.verdict, literal.note)
+                yield (
+                    (self.text(at), None, None)
+                    if literal is None
+                    else (literal.text, literal.verdict, literal.note)
+                )
 
         is_sent = len(self) <= MANY_VALUES
-        return tuple(starmap(QueriedValue, rows())) if is_sent else LongSequence(QueriedValue, rows, len(self), is_sent=False)
+        return (
+            tuple(starmap(QueriedValue, rows()))
+            if is_sent
+            else LongSequence(QueriedValue, rows, len(self), is_sent=False)
+        )
 
     def text(self, position: int) -> str:
         """Return how a value is reported."""
         literal = self.row.special.get(position)
         if literal is not None:
             return literal.text
-        value = self.values.text(position) if isinstance(self.values, Texts) else self.values[position]
+        value = (
+            self.values.text(position) if isinstance(self.values, Texts) else self.values[position]
+        )
         return value if isinstance(value, str) else self.literals[position].text
 
     @cached_property
     def _other_meaning(self) -> tuple[str, str] | None:
         texts = (value for value in islice(self.values, _GLANCE) if isinstance(value, str))
-        return next(((text, words) for text in texts if (words := literals.other_meaning(self.column, text))), None)
+        return next(
+            (
+                (text, words)
+                for text in texts
+                if (words := literals.other_meaning(self.column, text))
+            ),
+            None,
+        )
 
     def warnings(self, footer: Footer) -> tuple[str, ...]:
         """Return words about the first value that may be written in another notation than it was read in.
@@ -190,13 +239,18 @@ class Question:
         if self._other_meaning is None:
             return ()
         text, words = self._other_meaning
-        low, _ = (stated_bounds(footer, 0, self.column) if footer.num_row_groups else None) or (b"", b"")
+        low, _ = (stated_bounds(footer, 0, self.column) if footer.num_row_groups else None) or (
+            b"",
+            b"",
+        )
         return () if literals.are_alike(low, text.encode("utf-8", "surrogateescape")) else (words,)
 
     @cached_property
     def has_buffers(self) -> bool:
         """Whether a value is in memory that may change."""
-        return not isinstance(self.values, Texts) and any(isinstance(value, bytearray | memoryview) for value in self.values)
+        return not isinstance(self.values, Texts) and any(
+            isinstance(value, bytearray | memoryview) for value in self.values
+        )
 
     def of(self, column: Column) -> Question:
         """Return the same question for a column that stores its values in the same form."""
@@ -209,7 +263,13 @@ class Question:
         return question_of(self.column, self.values, hasher, is_strict=self.is_strict)
 
 
-def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = hashing, *, is_strict: bool | None = True) -> Question:
+def question_of(
+    column: Column,
+    values: Sequence[object],
+    hasher: ValueHasher = hashing,
+    *,
+    is_strict: bool | None = True,
+) -> Question:
     """Build the question for these values of a column: see `probe`.
 
     The column may be unable to hold some of the values, which are then `unfit`: columns of the same name in other files may hold them. With
@@ -223,7 +283,9 @@ def question_of(column: Column, values: Sequence[object], hasher: ValueHasher = 
         for position, (value, literal) in enumerate(zip(values, parsed, strict=True)):
             row.add(column, position, literal, value)
         question = Question(column, values, row.build(), parsed)
-    num_nulls = values.nulls if isinstance(values, Texts) else sum(value is None for value in values)
+    num_nulls = (
+        values.nulls if isinstance(values, Texts) else sum(value is None for value in values)
+    )
     if row.first_error is not None and is_strict and row.num_unfit == len(values) - num_nulls:
         raise row.first_error
     question.unfit, question.is_strict = tuple(row.unfit), is_strict
@@ -257,19 +319,35 @@ class _Row:
             header = "; if it is a header, remove it" if position == 0 and count > 1 else ""
             where = f": value {position + 1:,} of {count:,}{header}" if count else ""
             if self.first_error is None:
-                self.first_error = UsageError(f"{error.message}{where}", place=error.place, hint=error.hint)
+                self.first_error = UsageError(
+                    f"{error.message}{where}", place=error.place, hint=error.hint
+                )
             self.num_unfit += 1
             if len(self.unfit) < MANY_VALUES:
                 hint = f"; {error.hint}" if error.hint else ""
-                self.unfit.append(UnfitValue(str(value), position, f"{error.message}{header}{hint}"))
-            return literal if self._is_strict is not None else literal._replace(verdict=ABSENT, note=None)
+                self.unfit.append(
+                    UnfitValue(str(value), position, f"{error.message}{header}{hint}")
+                )
+            return (
+                literal
+                if self._is_strict is not None
+                else literal._replace(verdict=ABSENT, note=None)
+            )
 
     def add(self, column: Column, position: int, literal: Literal, value: object) -> None:
         """Add one value."""
-        if literal.verdict is not None or literal.note is not None or (isinstance(value, str) and literal.text != value):
+        if (
+            literal.verdict is not None
+            or literal.note is not None
+            or (isinstance(value, str) and literal.text != value)
+        ):
             self._special[position] = literal
         for form in literal.forms if literal.verdict is None else ():
-            self.add_run(range(position, position + 1), array("Q", (self.hasher.hash_value(form),)), (key_of(column, form),))
+            self.add_run(
+                range(position, position + 1),
+                array("Q", (self.hasher.hash_value(form),)),
+                (key_of(column, form),),
+            )
 
     def add_run(self, owners: range, hashes: Buffer, keys: Sequence[Any]) -> None:
         """Add values at these positions, which have one hash and one key each. Numbers in arrays stay in one."""
@@ -284,7 +362,11 @@ class _Row:
 
     def build(self) -> HashRow:
         """Order the hashes by their keys."""
-        keys, hashes, owners = self._keys, self._hashes, range(len(self._hashes)) if self._owners is None else self._owners
+        keys, hashes, owners = (
+            self._keys,
+            self._hashes,
+            range(len(self._hashes)) if self._owners is None else self._owners,
+        )
         if isinstance(keys, array) and len(keys) > _MANY:
             import numpy as np
 
@@ -293,16 +375,29 @@ class _Row:
             places = np.argsort(numbers, kind="stable").astype(np.uint32)
             for each in (numbers, row):
                 each[:] = each[places]
-            owned = places if isinstance(owners, range) else np.frombuffer(owners, np.uint64)[places].astype(np.uint32)
+            owned = (
+                places
+                if isinstance(owners, range)
+                else np.frombuffer(owners, np.uint64)[places].astype(np.uint32)
+            )
             return HashRow(hashes, owned.data, keys, self._special)
-        ordered = [place for place, key in enumerate(keys) if key is not None] if None in keys else range(len(keys))
+        ordered = (
+            [place for place, key in enumerate(keys) if key is not None]
+            if None in keys
+            else range(len(keys))
+        )
         if len(ordered) < len(keys) or not all(map(le, keys, islice(keys, 1, None))):
-            order = [*sorted(ordered, key=keys.__getitem__), *(place for place, key in enumerate(keys) if key is None)]
+            order = [
+                *sorted(ordered, key=keys.__getitem__),
+                *(place for place, key in enumerate(keys) if key is None),
+            ]
             hashes = array("Q", map(hashes.__getitem__, order))
             owners = array("Q", map(owners.__getitem__, order))
             keys = [keys[place] for place in order[: len(ordered)]]
         # A slice of a view is no copy.
-        return HashRow(hashes, owners if isinstance(owners, range) else memoryview(owners), keys, self._special)
+        return HashRow(
+            hashes, owners if isinstance(owners, range) else memoryview(owners), keys, self._special
+        )
 
 
 def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
@@ -311,7 +406,12 @@ def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
     def add_alone(positions: Iterable[int]) -> None:
         for position in positions:
             value = texts[position]
-            row.add(column, position, row.parse(column, position - texts.nulls, value, len(texts) - texts.nulls), value)
+            row.add(
+                column,
+                position,
+                row.parse(column, position - texts.nulls, value, len(texts) - texts.nulls),
+                value,
+            )
 
     def add_integers(start: int, stop: int) -> None:
         numbers = parse_integers(column, texts.encoded(start, stop))
@@ -335,7 +435,11 @@ def _hash_texts(column: Column, texts: Texts, row: _Row) -> HashRow:
             add_integers(start, min(start + _RUN, len(texts)))
     elif _are_plain_text(column, texts):
         offsets = memoryview(texts.offsets)[texts.nulls :]
-        row.add_run(values, hasher.hash_variable(texts.data, offsets, offsets.itemsize), texts.encoded(texts.nulls, len(texts)))
+        row.add_run(
+            values,
+            hasher.hash_variable(texts.data, offsets, offsets.itemsize),
+            texts.encoded(texts.nulls, len(texts)),
+        )
     else:
         add_alone(values)
     return row.build()
@@ -393,7 +497,9 @@ class Texts(Sequence["str | None"]):
 
     def text(self, position: int) -> str:
         """Return the value at a position from 0 to n - 1, which is not that of a null."""
-        return self.data[self.offsets[position] : self.offsets[position + 1]].decode("utf-8", "surrogateescape")
+        return self.data[self.offsets[position] : self.offsets[position + 1]].decode(
+            "utf-8", "surrogateescape"
+        )
 
     def __iter__(self) -> Iterator[str | None]:
         yield from [None] * self.nulls

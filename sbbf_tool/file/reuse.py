@@ -27,7 +27,9 @@ class Reuse:
 
     def __init__(self) -> None:
         # Each field is assigned as one value, so that a thread never sees half of another thread's update.
-        self._leaves: tuple[tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]], ...] = ()
+        self._leaves: tuple[
+            tuple[Sequence[SchemaElement], ColumnNames | None, tuple[Column, ...]], ...
+        ] = ()
         self._column: tuple[Sequence[Column], str, Column] | None = None
         self._questions: dict[tuple[Column, bool | None], Question] = {}
         self._last_questions: dict[tuple[int, bool | None], Question] = {}
@@ -39,7 +41,9 @@ class Reuse:
     def __reduce__(self) -> tuple[type[Reuse], tuple[()]]:
         return Reuse, ()
 
-    def leaf_columns(self, schema: Sequence[SchemaElement], names: ColumnNames | None = None) -> tuple[Column, ...]:
+    def leaf_columns(
+        self, schema: Sequence[SchemaElement], names: ColumnNames | None = None
+    ) -> tuple[Column, ...]:
         """List the leaves of a schema, with these names in a table; return the identical tuple for an equal schema and names.
 
         Comparing is cheaper than parsing.
@@ -58,18 +62,35 @@ class Reuse:
             self._column = last = columns, name, find_column(columns, name)
         return last[2]
 
-    def question_of(self, column: Column, values: Sequence[object], *, is_strict: bool | None = True) -> Question:
+    def question_of(
+        self, column: Column, values: Sequence[object], *, is_strict: bool | None = True
+    ) -> Question:
         """Call `file.question.question_of`, or return its result for the same object `values` and a column of the same form."""
         from sbbf_tool.file.question import question_of
 
         last = self._last_questions.get((id(column), is_strict))
-        if last is not None and last.values is values and last.column is column and not last.has_buffers:
+        if (
+            last is not None
+            and last.values is values
+            and last.column is column
+            and not last.has_buffers
+        ):
             return last
         logical = column.logical
-        if logical is not None and logical.kind == "INT" and logical.signed and logical.bits == 8 * (column.width or 0):
+        if (
+            logical is not None
+            and logical.kind == "INT"
+            and logical.signed
+            and logical.bits == 8 * (column.width or 0)
+        ):
             logical = None
         # Neither the place in the schema nor whether values are optional changes how they are stored.
-        form = replace(column, index=0, short_path=(), logical=logical, max_definition=0, max_repetition=0), is_strict
+        form = (
+            replace(
+                column, index=0, short_path=(), logical=logical, max_definition=0, max_repetition=0
+            ),
+            is_strict,
+        )
         question = self._questions.get(form)
         # The value of a buffer may change before the next call.
         if question is None or question.values is not values or question.has_buffers:

@@ -34,24 +34,44 @@ def read_rows(path: str, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         raise
     except SbbfError as error:
         raise UnreadableError(error.message, file=path) from error
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+    ) as error:
         raise UnreadableError(" ".join(str(error).split())[:200], file=path) from error
 
 
-def _read_row_groups(file: ParquetFile, columns: Sequence[str]) -> Iterator[Iterator[tuple[Any, ...]]]:
+def _read_row_groups(
+    file: ParquetFile, columns: Sequence[str]
+) -> Iterator[Iterator[tuple[Any, ...]]]:
     plain_bytes = 0
 
     def ensure_size(stored: int, plain: int) -> None:
         nonlocal plain_bytes
         plain_bytes += max(stored, plain)
         if plain_bytes > _MOST_BYTES:
-            raise UnreadableError(f"the pages of a row group decompress to more than {_MOST_BYTES:,} bytes")
+            raise UnreadableError(
+                f"the pages of a row group decompress to more than {_MOST_BYTES:,} bytes"
+            )
 
     footer = file.footer
-    if not all(0 <= (footer.num_rows(number) or 0) <= _MOST_ROWS for number in range(footer.num_row_groups)):
+    if not all(
+        0 <= (footer.num_rows(number) or 0) <= _MOST_ROWS for number in range(footer.num_row_groups)
+    ):
         raise UnreadableError(f"a row group has more than {_MOST_ROWS:,} rows")
-    chunks = (footer.chunk(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
-    with open_checked(file.source.open_arrow, [chunk for chunk in chunks if chunk is not None], ensure_size) as stream:
+    chunks = (
+        footer.chunk(number, column.index)
+        for number in range(footer.num_row_groups)
+        for column in footer.columns
+    )
+    with open_checked(
+        file.source.open_arrow, [chunk for chunk in chunks if chunk is not None], ensure_size
+    ) as stream:
         text = [column.name for column in footer.columns if column.physical == "BYTE_ARRAY"]
         reader = parquet.ParquetFile(stream, read_dictionary=text)
         for number in range(reader.num_row_groups):
@@ -64,6 +84,8 @@ def _values(column: pa.ChunkedArray) -> Iterator[Any]:
     for array in column.chunks:
         if isinstance(array, pa.DictionaryArray):
             entries = array.dictionary.to_pylist()
-            yield from (None if index is None else entries[index] for index in array.indices.to_pylist())
+            yield from (
+                None if index is None else entries[index] for index in array.indices.to_pylist()
+            )
         else:
             yield from array.to_pylist()

@@ -118,4 +118,7 @@ class TableFiles(Frozen):
 
     def only(self, paths: Collection[str]) -> TableFiles:
         """Return what is known of these files, to send it to another process."""
-        return TableFiles(self.usual, {path: file for path in paths if (file := self.special.get(path)) is not None})
+        return TableFiles(
+            self.usual,
+            {path: file for path in paths if (file := self.special.get(path)) is not None},
+        )

@@ -26,8 +26,15 @@ def arrow_type(footer: Footer, column: Column) -> str | None:
     interpret other Parquet types alike, and the look-up imports pyarrow.
     """
     is_decimal = column.logical is not None and column.logical.kind == "DECIMAL"
-    stored = next((entry.value for entry in footer.metadata.key_value_metadata or () if entry.key == _KEY), None)
-    if stored is None or column.nested or not (is_decimal or column.physical == "FIXED_LEN_BYTE_ARRAY"):
+    stored = next(
+        (entry.value for entry in footer.metadata.key_value_metadata or () if entry.key == _KEY),
+        None,
+    )
+    if (
+        stored is None
+        or column.nested
+        or not (is_decimal or column.physical == "FIXED_LEN_BYTE_ARRAY")
+    ):
         return None
     # A table may have another name for the column.
     leaves = [element.name for element in footer.metadata.schema[1:] if is_leaf(element)]

@@ -12,7 +12,14 @@ from itertools import count
 
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import Frozen, field
-from sbbf_tool.parquet.columns import Column, Leaf, leaf_columns, leaves_of, unquote, with_readings_of_texts
+from sbbf_tool.parquet.columns import (
+    Column,
+    Leaf,
+    leaf_columns,
+    leaves_of,
+    unquote,
+    with_readings_of_texts,
+)
 from sbbf_tool.parquet.idl.ttypes import SchemaElement
 from sbbf_tool.parquet.logical import Reading
 
@@ -52,16 +59,26 @@ class ColumnNames(Frozen):
             path = unquote(name)
         except UsageError:
             path = (name,)
-        return next((candidate for candidate in (path, (name,)) if candidate in self.table_paths), None)
+        return next(
+            (candidate for candidate in (path, (name,)) if candidate in self.table_paths), None
+        )
 
-    def why_not_null(self, path: Path, schema: Sequence[SchemaElement], columns: Sequence[Column]) -> str | None:
+    def why_not_null(
+        self, path: Path, schema: Sequence[SchemaElement], columns: Sequence[Column]
+    ) -> str | None:
         """Return why the rows of a file without this column of the table need not be null in it; None if they are."""
         if path in self.defaults:
             return "the table gives the column a value in files that do not have it"
         if self.by_id and not self.by_path and not _has_ids(schema):
-            return "the columns of the file have no field ids, and the table has no mapping of names"
+            return (
+                "the columns of the file have no field ids, and the table has no mapping of names"
+            )
         folded = [part.casefold() for part in path]
-        if any([part.casefold() for part in column.short_path] == folded for column in columns if path in self.unmapped):
+        if any(
+            [part.casefold() for part in column.short_path] == folded
+            for column in columns
+            if path in self.unmapped
+        ):
             return "a column of the file has this name in other upper and lower case"
         return None
 
@@ -72,14 +89,23 @@ class ColumnNames(Frozen):
         has that name now; then it gets a suffix. The scaffolding of lists and maps stays in the path. Raises UnreadableError.
         """
         columns = self._named_columns(schema)
-        return with_readings_of_texts(columns, self.readings, [column.short_path for column in columns]) if self.readings else columns
+        return (
+            with_readings_of_texts(
+                columns, self.readings, [column.short_path for column in columns]
+            )
+            if self.readings
+            else columns
+        )
 
     def _named_columns(self, schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
         if not self.paths:
             return leaf_columns(schema)
         leaves = leaves_of(schema)
         has_ids = bool(self.by_id) and _has_ids(schema)
-        paths = [self.by_id.get(leaf.element.field_id) if has_ids else self.by_path.get(leaf.short_path) for leaf in leaves]
+        paths = [
+            self.by_id.get(leaf.element.field_id) if has_ids else self.by_path.get(leaf.short_path)
+            for leaf in leaves
+        ]
         in_use = set(self._prefixes)
         columns = []
         for index, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
@@ -98,8 +124,14 @@ class ColumnNames(Frozen):
             suffix = ("", " (dropped)")[number] if number < 2 else f" (dropped {number})"
             # A name below a leaf of the table differs in its first part: in the others, it would still be a name below that leaf.
             is_below_leaf = any(path[:end] in self.paths for end in range(1, len(path)))
-            candidate = (f"{path[0]}{suffix}", *path[1:]) if is_below_leaf else (*path[:-1], f"{path[-1]}{suffix}")
-            if candidate not in in_use and not any(candidate[:end] in self.paths for end in range(1, len(candidate))):
+            candidate = (
+                (f"{path[0]}{suffix}", *path[1:])
+                if is_below_leaf
+                else (*path[:-1], f"{path[-1]}{suffix}")
+            )
+            if candidate not in in_use and not any(
+                candidate[:end] in self.paths for end in range(1, len(candidate))
+            ):
                 in_use.add(candidate)
                 return candidate
         raise AssertionError("the numbers do not end")

@@ -16,11 +16,34 @@ from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.hints import suggest
 from sbbf_tool.numbers import some_of
-from sbbf_tool.parquet.idl.ttypes import ConvertedType, FieldRepetitionType, FileMetaData, SchemaElement, Type
-from sbbf_tool.parquet.logical import AS_STORED, Logical, Reading, contradiction_of, doubt_of, logical_of, readings_of
+from sbbf_tool.parquet.idl.ttypes import (
+    ConvertedType,
+    FieldRepetitionType,
+    FileMetaData,
+    SchemaElement,
+    Type,
+)
+from sbbf_tool.parquet.logical import (
+    AS_STORED,
+    Logical,
+    Reading,
+    contradiction_of,
+    doubt_of,
+    logical_of,
+    readings_of,
+)
 
 MAX_DEPTH = 100
-PHYSICAL_TYPES = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+PHYSICAL_TYPES = (
+    "BOOLEAN",
+    "INT32",
+    "INT64",
+    "INT96",
+    "FLOAT",
+    "DOUBLE",
+    "BYTE_ARRAY",
+    "FIXED_LEN_BYTE_ARRAY",
+)
 UNKNOWN = "UNKNOWN"
 """Physical type of a column whose pages cannot be read, because its part of the schema has something that the format does not have."""
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?!`)|(?!`)[^.]*")
@@ -80,12 +103,18 @@ class Column(Frozen):
         `INT(64,signed)` of an INT64 says nothing new, and only some writers state it.
         """
         physical = f"{self.physical}({self.type_length})" if self.type_length else self.physical
-        return physical if str(self.logical or "") in ("", f"INT({physical[3:]},signed)") else f"{physical} {self.logical}"
+        return (
+            physical
+            if str(self.logical or "") in ("", f"INT({physical[3:]},signed)")
+            else f"{physical} {self.logical}"
+        )
 
 
 def ensure_readable(column: Column, place: str) -> None:
     """Ensure that the schema states a physical type and, if it separates values in pages, their length. Raises UnreadableError."""
-    if column.physical == UNKNOWN or (column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length):
+    if column.physical == UNKNOWN or (
+        column.physical == "FIXED_LEN_BYTE_ARRAY" and not column.type_length
+    ):
         raise UnreadableError(column.doubt or "the length of its values is not known", place=place)
 
 
@@ -93,7 +122,10 @@ def ensure_readable(column: Column, place: str) -> None:
 @lru_cache(maxsize=4096)
 def quote(path: tuple[str, ...]) -> str:
     """Join the parts of a path into a name: `("a.b", "c")` -> `` `a.b`.c ``. The inverse is `unquote`."""
-    return ".".join(f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part for part in path)
+    return ".".join(
+        f"`{part.replace('`', '``')}`" if "." in part or "`" in part or not part else part
+        for part in path
+    )
 
 
 def unquote(name: str) -> tuple[str, ...]:
@@ -132,23 +164,37 @@ def find_column(columns: Sequence[Column], name: str) -> Column:
             return candidates[0]
         if candidates:
             hint = f"name one of {some_of([column.name for column in candidates])}"
-            raise UsageError(f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns", hint=hint)
-    if "#" in name and (same := next((column for column in columns if column.name == name), None)) is not None:
+            raise UsageError(
+                f"column name {name!r} is ambiguous: the file has {len(candidates)} such columns",
+                hint=hint,
+            )
+    if (
+        "#" in name
+        and (same := next((column for column in columns if column.name == name), None)) is not None
+    ):
         return same
     ensure_leaf(name, [column.name for column in columns if column.path[: len(path)] == path])
-    names = {column.name: None for column in columns} | {quote(column.short_path): None for column in columns if not column.number}
+    names = {column.name: None for column in columns} | {
+        quote(column.short_path): None for column in columns if not column.number
+    }
     raise no_column(name, list(names), "file")
 
 
 def ensure_leaf(name: str, below: Sequence[str]) -> None:
     """Raise UsageError if a name means a group, which has the leaf columns `below`."""
     if below:
-        raise UsageError(f"column {name!r} is a group", hint=f"name one of its leaf columns: {some_of(below)}")
+        raise UsageError(
+            f"column {name!r} is a group", hint=f"name one of its leaf columns: {some_of(below)}"
+        )
 
 
 def no_column(name: str, names: Sequence[str], owner: str) -> NoColumnError:
     """Return the error for a name that a file or table does not have, with similar names or with those that it has."""
-    hint = f"the columns of the {owner} are {some_of(names)}" if names else f"the {owner} has no columns"
+    hint = (
+        f"the columns of the {owner} are {some_of(names)}"
+        if names
+        else f"the {owner} has no columns"
+    )
     return NoColumnError(f"there is no column {name!r}", hint=suggest(name, names, hint))
 
 
@@ -175,44 +221,79 @@ class Leaf(NamedTuple):
         physical, length, logical, doubt = UNKNOWN, 0, None, self.doubt
         if not doubt:
             physical, logical = PHYSICAL_TYPES[element.type], logical_of(element)
-            length = max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
+            length = (
+                max(element.type_length or 0, 0) if element.type == Type.FIXED_LEN_BYTE_ARRAY else 0
+            )
             doubt = doubt_of(physical, element.type_length, logical) or contradiction_of(element)
-        kind, levels = (physical, length, None if doubt else logical), (self.definition, self.repetition)
-        return Column(index, path, short_path, *kind, *levels, doubt, variant=self.path if self.is_in_variant else ())
+        kind, levels = (
+            (physical, length, None if doubt else logical),
+            (self.definition, self.repetition),
+        )
+        return Column(
+            index,
+            path,
+            short_path,
+            *kind,
+            *levels,
+            doubt,
+            variant=self.path if self.is_in_variant else (),
+        )
 
 
 def leaf_columns(schema: Sequence[SchemaElement]) -> tuple[Column, ...]:
     """List the leaves of a schema as the footer stores it, root first. Raises UnreadableError if they do not form a tree."""
-    columns = tuple(leaf.column(index, leaf.path, leaf.short_path) for index, leaf in enumerate(leaves_of(schema)))
+    columns = tuple(
+        leaf.column(index, leaf.path, leaf.short_path)
+        for index, leaf in enumerate(leaves_of(schema))
+    )
     by_path: dict[tuple[str, ...], list[int]] = {}
     for column in columns:
         by_path.setdefault(column.path, []).append(column.index)
-    numbers = {index: number for same in by_path.values() if len(same) > 1 for number, index in enumerate(same, 1)}
-    return tuple(replace(column, number=numbers.get(column.index, 0)) for column in columns) if numbers else columns
+    numbers = {
+        index: number
+        for same in by_path.values()
+        if len(same) > 1
+        for number, index in enumerate(same, 1)
+    }
+    return (
+        tuple(replace(column, number=numbers.get(column.index, 0)) for column in columns)
+        if numbers
+        else columns
+    )
 
 
 def with_readings(columns: tuple[Column, ...], metadata: FileMetaData) -> tuple[Column, ...]:
     """Return the columns of a file with what its key-values say of their values; the same tuple if they say nothing."""
     days, int96, texts = readings_of(metadata)
     if texts:
-        columns = with_readings_of_texts(columns, texts, [column.short_path for column in leaf_columns(metadata.schema)])
+        columns = with_readings_of_texts(
+            columns, texts, [column.short_path for column in leaf_columns(metadata.schema)]
+        )
     if not days.is_hybrid and not any(column.physical == "INT96" for column in columns):
         return columns
 
     def reading_of(column: Column) -> Reading:
         if column.physical == "INT96":
             return int96
-        return days if column.logical is not None and column.logical.kind in ("DATE", "TIMESTAMP") else column.reading
+        return (
+            days
+            if column.logical is not None and column.logical.kind in ("DATE", "TIMESTAMP")
+            else column.reading
+        )
 
     return tuple(replace(column, reading=reading_of(column)) for column in columns)
 
 
 def with_readings_of_texts(
-    columns: tuple[Column, ...], texts: Mapping[tuple[str, ...], Reading], paths: Sequence[tuple[str, ...]]
+    columns: tuple[Column, ...],
+    texts: Mapping[tuple[str, ...], Reading],
+    paths: Sequence[tuple[str, ...]],
 ) -> tuple[Column, ...]:
     """Return the columns with the readings of those that are text; `paths` has the path of each without scaffolding."""
     return tuple(
-        replace(column, reading=texts[path]) if path in texts and column.physical == "BYTE_ARRAY" else column
+        replace(column, reading=texts[path])
+        if path in texts and column.physical == "BYTE_ARRAY"
+        else column
         for column, path in zip(columns, paths, strict=True)
     )
 
@@ -239,11 +320,15 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
             raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
         for _ in range(children):
             if pos >= len(schema):
-                raise UnreadableError("the groups of the schema state more children than it has elements")
+                raise UnreadableError(
+                    "the groups of the schema state more children than it has elements"
+                )
             element = schema[pos]
             pos += 1
             if element.name is None:
-                raise UnreadableError("a schema element has no name", place=f"schema element {pos - 1}")
+                raise UnreadableError(
+                    "a schema element has no name", place=f"schema element {pos - 1}"
+                )
             # If none is stated, it is REQUIRED (0 in the enum), as in pyarrow, DuckDB and ClickHouse.
             kind = element.repetition_type or FieldRepetitionType.REQUIRED
             odd = doubt
@@ -253,18 +338,38 @@ def leaves_of(schema: Sequence[SchemaElement]) -> list[Leaf]:
                 odd = f"the format has no physical type {element.type}"
             definition = levels[0] + (kind != FieldRepetitionType.REQUIRED)
             repetition = levels[1] + (kind == FieldRepetitionType.REPEATED)
-            here, names_here = (*path, element.name), names if _is_scaffolding(element, parent, path) else (*names, len(path))
+            here, names_here = (
+                (*path, element.name),
+                names if _is_scaffolding(element, parent, path) else (*names, len(path)),
+            )
             if (element.num_children or 0) < 0:
-                raise UnreadableError(f"the group states {element.num_children} children", place=f"column {quote(here)}")
+                raise UnreadableError(
+                    f"the group states {element.num_children} children",
+                    place=f"column {quote(here)}",
+                )
             if element.num_children:
-                is_variant = is_in_variant or (element.logicalType is not None and element.logicalType.VARIANT is not None)
-                walk(here, names_here, element.num_children, element, (definition, repetition), odd, is_variant)
+                is_variant = is_in_variant or (
+                    element.logicalType is not None and element.logicalType.VARIANT is not None
+                )
+                walk(
+                    here,
+                    names_here,
+                    element.num_children,
+                    element,
+                    (definition, repetition),
+                    odd,
+                    is_variant,
+                )
             elif is_leaf(element):
-                leaves.append(Leaf(element, here, names_here, definition, repetition, odd, is_in_variant))
+                leaves.append(
+                    Leaf(element, here, names_here, definition, repetition, odd, is_in_variant)
+                )
 
     walk((), (), schema[0].num_children or 0, schema[0], (0, 0), None)
     if pos != len(schema):
-        raise UnreadableError(f"the schema has {len(schema)} elements, but the child counts of its groups add up to {pos}")
+        raise UnreadableError(
+            f"the schema has {len(schema)} elements, but the child counts of its groups add up to {pos}"
+        )
     return leaves
 
 
@@ -273,16 +378,28 @@ def is_leaf(element: SchemaElement) -> bool:
     return element.type is not None and not element.num_children
 
 
-def _is_scaffolding(element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]) -> bool:
+def _is_scaffolding(
+    element: SchemaElement, parent: SchemaElement, parents: tuple[str, ...]
+) -> bool:
     """Return whether a part of a path exists only to encode a list or map: it is the repeated group or its only element."""
     if _is_list_or_map(parent) and element.repetition_type == FieldRepetitionType.REPEATED:
         return True
-    repeated_in_list = parent.repetition_type == FieldRepetitionType.REPEATED and parent.num_children == 1
-    return repeated_in_list and element.name in ("element", "item", "array_element", "array") and parents[-1:] in (("list",), ("bag",))
+    repeated_in_list = (
+        parent.repetition_type == FieldRepetitionType.REPEATED and parent.num_children == 1
+    )
+    return (
+        repeated_in_list
+        and element.name in ("element", "item", "array_element", "array")
+        and parents[-1:] in (("list",), ("bag",))
+    )
 
 
 def _is_list_or_map(element: SchemaElement) -> bool:
     logical = element.logicalType
     if logical is not None and (logical.LIST is not None or logical.MAP is not None):
         return True
-    return element.converted_type in (ConvertedType.LIST, ConvertedType.MAP, ConvertedType.MAP_KEY_VALUE)
+    return element.converted_type in (
+        ConvertedType.LIST,
+        ConvertedType.MAP,
+        ConvertedType.MAP_KEY_VALUE,
+    )

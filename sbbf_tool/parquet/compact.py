@@ -97,7 +97,9 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = No
     if kind in (TRUE, FALSE):
         return pos
     if depth >= MAX_DEPTH:
-        raise UnreadableError(f"structs are nested more than {MAX_DEPTH} deep", place=f"byte {pos:,}")
+        raise UnreadableError(
+            f"structs are nested more than {MAX_DEPTH} deep", place=f"byte {pos:,}"
+        )
     if kind == STRUCT:
         return _skip_struct(buf, pos, depth + 1, ends)
     if kind in (LIST, SET):
@@ -116,7 +118,10 @@ def skip(buf: bytes, pos: int, kind: int, depth: int = 0, ends: Ends | None = No
         return pos
     if kind in _ELEMENT_WIDTH:
         return _within(buf, pos, pos + _ELEMENT_WIDTH[kind])
-    raise UnreadableError(f"a field has type {kind}, which the compact protocol does not define", place=f"byte {pos:,}")
+    raise UnreadableError(
+        f"a field has type {kind}, which the compact protocol does not define",
+        place=f"byte {pos:,}",
+    )
 
 
 def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
@@ -143,7 +148,9 @@ def _skip_struct(buf: bytes, pos: int, depth: int, ends: Ends | None) -> int:
     return pos
 
 
-def _skip_elements(buf: bytes, pos: int, kind: int, count: int, depth: int, ends: Ends | None) -> int:
+def _skip_elements(
+    buf: bytes, pos: int, kind: int, count: int, depth: int, ends: Ends | None
+) -> int:
     width = _ELEMENT_WIDTH.get(kind)
     if width is not None:
         return _within(buf, pos, pos + count * width)
@@ -160,7 +167,9 @@ def _skip_elements(buf: bytes, pos: int, kind: int, count: int, depth: int, ends
 
 def _within(buf: bytes, pos: int, end: int) -> int:
     if end > len(buf):
-        raise UnreadableError(f"a value of {end - pos:,} bytes extends past the end", place=f"byte {pos:,}")
+        raise UnreadableError(
+            f"a value of {end - pos:,} bytes extends past the end", place=f"byte {pos:,}"
+        )
     return end
 
 
@@ -202,7 +211,9 @@ def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | No
     A field with the same id but another kind is kept: an old build of parquet-mr used id 15 for a list.
     """
     old, stop = fields(buf, pos)
-    entries: list[tuple[int, int, bytes, bytes]] = []  # id, kind, header if it states the id itself, value
+    entries: list[
+        tuple[int, int, bytes, bytes]
+    ] = []  # id, kind, header if it states the id itself, value
     pending = {field_id: value for field_id, (_, value) in changes.items() if value is not None}
     for field in old:
         header = b"" if field.relative else buf[field.start : field.value]
@@ -212,7 +223,9 @@ def set_fields(buf: bytes, pos: int, changes: Mapping[int, tuple[int, bytes | No
         elif change[1] is not None and last_field(old, field.id, field.kind) is field:
             entries.append((field.id, field.kind, header, pending.pop(field.id)))
     for field_id in sorted(pending):
-        position = max((at + 1 for at, entry in enumerate(entries) if entry[0] <= field_id), default=0)
+        position = max(
+            (at + 1 for at, entry in enumerate(entries) if entry[0] <= field_id), default=0
+        )
         entries.insert(position, (field_id, changes[field_id][0], b"", pending[field_id]))
 
     out = bytearray()

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def why_read_differently(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> str | None:
+def why_read_differently(
+    fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column
+) -> str | None:
     """Return why a dataset of this schema may read other values of `column` than the fragment's file stores; None if it does not.
 
     Raises UsageError if the dataset has no such column.
@@ -31,13 +33,20 @@ def why_read_differently(fragment: ds.ParquetFileFragment, schema: pa.Schema, co
     read = _type_at(schema, column.path)
     if read is None:
         hint = "a dataset has the columns of its first file: pass pyarrow.dataset.dataset a schema, or prune the paths"
-        raise UsageError(f"the schema of the dataset has no column {column.name!r}, but one of its files has", hint=hint)
+        raise UsageError(
+            f"the schema of the dataset has no column {column.name!r}, but one of its files has",
+            hint=hint,
+        )
     stored = _type_at(fragment.physical_schema, column.path)
     if stored is None:
         return f"pyarrow finds no column {column.name!r} in the file"
     if column.physical == "INT96" and getattr(stored, "unit", None) != "ns":
         return f"the dataset reads INT96 as {stored}"
-    return None if _keeps_values(stored, read) else f"the dataset reads column {column.name!r} as {read}, and the file stores {stored}"
+    return (
+        None
+        if _keeps_values(stored, read)
+        else f"the dataset reads column {column.name!r} as {read}, and the file stores {stored}"
+    )
 
 
 def is_cast(fragment: ds.ParquetFileFragment, schema: pa.Schema, column: Column) -> bool:
@@ -98,7 +107,10 @@ def _keeps_values(stored: pa.DataType, read: pa.DataType) -> bool:
     if is_of.is_floating(stored) and is_of.is_floating(read):
         return bool(stored.bit_width <= read.bit_width)
     if is_of.is_decimal(stored) and is_of.is_decimal(read):
-        return bool(stored.scale <= read.scale and stored.precision - stored.scale <= read.precision - read.scale)
+        return bool(
+            stored.scale <= read.scale
+            and stored.precision - stored.scale <= read.precision - read.scale
+        )
     if is_of.is_timestamp(stored) and is_of.is_timestamp(read):
         return (stored.tz is None) == (read.tz is None) and _is_finer(stored, read)
     return bool(is_of.is_time(stored) and is_of.is_time(read)) and _is_finer(stored, read)
@@ -121,7 +133,11 @@ def _range(of: pa.DataType) -> tuple[int, int]:
     import pyarrow as pa
 
     bits = of.bit_width
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if pa.types.is_signed_integer(of) else (0, (1 << bits) - 1)
+    return (
+        (-(1 << bits - 1), (1 << bits - 1) - 1)
+        if pa.types.is_signed_integer(of)
+        else (0, (1 << bits) - 1)
+    )
 
 
 def _is_finer(stored: pa.DataType, read: pa.DataType) -> bool:

@@ -60,7 +60,11 @@ def readings(data: bytes) -> tuple[HeaderReading, ...]:
             headers[form] = parse(data)
         except UnreadableError:
             continue
-    return tuple(HeaderReading(dialect, *headers[dialect.header]) for dialect in DRAFTS if dialect.header in headers)
+    return tuple(
+        HeaderReading(dialect, *headers[dialect.header])
+        for dialect in DRAFTS
+        if dialect.header in headers
+    )
 
 
 def _parse_raw(layout: struct.Struct, data: bytes) -> ParsedHeader:
@@ -94,28 +98,49 @@ def _parse_page(data: bytes) -> ParsedHeader:
 
 
 def _build_page(num_bytes: int) -> bytes:
-    return build_struct(PageHeader(PageType.BLOOM_FILTER_PAGE, num_bytes, num_bytes, bloom_filter_page_header=_header(num_bytes)))
+    return build_struct(
+        PageHeader(
+            PageType.BLOOM_FILTER_PAGE,
+            num_bytes,
+            num_bytes,
+            bloom_filter_page_header=_header(num_bytes),
+        )
+    )
 
 
 def _header(num_bytes: int) -> BloomFilterPageHeader:
     # XXHASH is today's name of union field 1; names are not stored.
-    return BloomFilterPageHeader(num_bytes, BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()), BloomFilterHash(XXHASH=XxHash()))
+    return BloomFilterPageHeader(
+        num_bytes,
+        BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()),
+        BloomFilterHash(XXHASH=XxHash()),
+    )
 
 
 def _num_bytes(header: BloomFilterPageHeader) -> int:
-    if header.algorithm is None or header.algorithm.BLOCK is None or header.hash is None or header.hash.XXHASH is None:
+    if (
+        header.algorithm is None
+        or header.algorithm.BLOCK is None
+        or header.hash is None
+        or header.hash.XXHASH is None
+    ):
         raise UnreadableError("the header names an algorithm or hash that the drafts did not have")
     if header.compression is not None:
         raise UnreadableError("the header states a compression, which the drafts did not have")
     if header.numBytes is None or header.numBytes < BLOCK_BYTES:
-        raise UnreadableError(f"the header states a bitset of {header.numBytes} bytes, but one block has {BLOCK_BYTES}")
+        raise UnreadableError(
+            f"the header states a bitset of {header.numBytes} bytes, but one block has {BLOCK_BYTES}"
+        )
     return int(header.numBytes)
 
 
 FORMS: dict[str, tuple[Callable[[bytes], ParsedHeader], Callable[[int], bytes]]] = {
     RAW_12: (partial(_parse_raw, _RAW_12), lambda num_bytes: _RAW_12.pack(num_bytes, 0, 0)),
     RAW_16: (partial(_parse_raw, _RAW_16), lambda num_bytes: _RAW_16.pack(num_bytes, 0, 0, 0)),
-    WITHOUT_COMPRESSION: (_parse_without_compression, lambda num_bytes: build_struct(_header(num_bytes))),
+    WITHOUT_COMPRESSION: (
+        _parse_without_compression,
+        lambda num_bytes: build_struct(_header(num_bytes)),
+    ),
     PAGE: (_parse_page, _build_page),
 }
 """The parser and the builder of each form of a header."""

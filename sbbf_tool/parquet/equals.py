@@ -31,14 +31,22 @@ _DUCKDB = "DuckDB"
 
 _INTEGERS = {"INT32": "<i4", "INT64": "<i8"}
 _ZEROS = {"<e": ("0000", "0080"), "<f": ("00000000", "00000080"), "<d": ("00" * 8, "00" * 7 + "80")}
-_NANS = {"<e": ("007e", "00fe"), "<f": ("0000c07f", "0000c0ff"), "<d": ("000000000000f87f", "000000000000f8ff")}
+_NANS = {
+    "<e": ("007e", "00fe"),
+    "<f": ("0000c07f", "0000c0ff"),
+    "<d": ("000000000000f87f", "000000000000f8ff"),
+}
 INTERVAL_BYTES = 12
 _INTERVAL = [("months", "<i4"), ("days", "<i4"), ("millis", "<u4")]
 _MILLIS_PER_DAY, _DAYS_PER_MONTH = 86_400_000, 30
 
 
 def is_interval(column: Column) -> bool:
-    return column.logical is not None and column.logical.kind == "INTERVAL" and column.width == INTERVAL_BYTES
+    return (
+        column.logical is not None
+        and column.logical.kind == "INTERVAL"
+        and column.width == INTERVAL_BYTES
+    )
 
 
 def interval_form(footer: Footer, column: Column) -> str | None:
@@ -47,7 +55,14 @@ def interval_form(footer: Footer, column: Column) -> str | None:
     """
     if not is_interval(column):
         return None
-    return next((str(entry.value) for entry in footer.metadata.key_value_metadata or () if entry.key == INTERVAL_KEY), None)
+    return next(
+        (
+            str(entry.value)
+            for entry in footer.metadata.key_value_metadata or ()
+            if entry.key == INTERVAL_KEY
+        ),
+        None,
+    )
 
 
 def has_interval_mark(footer: Footer, column: Column) -> bool:
@@ -62,7 +77,10 @@ def forms_per_value(footer: Footer, column: Column) -> int:
 
 def compares_normalised(footer: Footer, column: Column) -> bool:
     """Return whether `column` has intervals in a file that DuckDB wrote or marked. For DuckDB, 24 hours equal one day."""
-    return is_interval(column) and (interval_form(footer, column) is not None or str(footer.metadata.created_by).startswith(_DUCKDB))
+    return is_interval(column) and (
+        interval_form(footer, column) is not None
+        or str(footer.metadata.created_by).startswith(_DUCKDB)
+    )
 
 
 def uncertainty(footer: Footer, column: Column) -> str | None:
@@ -77,7 +95,9 @@ def uncertainty(footer: Footer, column: Column) -> str | None:
 def narrow_bits(column: Column) -> int | None:
     """Return the bits of an integer that is annotated as narrower than it is stored; None for other columns."""
     bits = column.logical.bits if column.logical is not None and column.logical.kind == "INT" else 0
-    return bits if column.physical in _INTEGERS and bits < 8 * (column.width or 0) and bits else None
+    return (
+        bits if column.physical in _INTEGERS and bits < 8 * (column.width or 0) and bits else None
+    )
 
 
 def times_beside(column: Column, time: int) -> list[int]:
@@ -85,7 +105,9 @@ def times_beside(column: Column, time: int) -> list[int]:
     day = _day(column)
     assert day is not None
     time_of_day = time % day if time != day else day
-    return [number for number in (time_of_day, time_of_day - day, time_of_day + day) if number != time]
+    return [
+        number for number in (time_of_day, time_of_day - day, time_of_day + day) if number != time
+    ]
 
 
 def _day(column: Column) -> int | None:
@@ -135,7 +157,10 @@ def of_floats(column: Column, plain: memoryview) -> list[bytes]:
         return []
     import numpy as np
 
-    forms = [*(_ZEROS[layout] if bool((numbers == 0).any()) else ()), *(_NANS[layout] if bool(np.isnan(numbers).any()) else ())]
+    forms = [
+        *(_ZEROS[layout] if bool((numbers == 0).any()) else ()),
+        *(_NANS[layout] if bool(np.isnan(numbers).any()) else ()),
+    ]
     return [bytes.fromhex(form) for form in forms]
 
 

@@ -51,7 +51,11 @@ class FilterHeader(NamedTuple):
     @property
     def refusal(self) -> str | None:
         """Why the filter cannot be queried, with a hint if it follows a draft; None if it can."""
-        return f"{self.unsupported_reason}; name the dialect to query it" if self.readings else self.unsupported_reason
+        return (
+            f"{self.unsupported_reason}; name the dialect to query it"
+            if self.readings
+            else self.unsupported_reason
+        )
 
     def within(self, room: int, stated_length: int | None) -> FilterHeader:
         """Return the header with only the readings of the stated length, or, if there are none, all that fit in `room` bytes."""
@@ -77,7 +81,11 @@ class StoredFilter(NamedTuple):
     @property
     def header_bytes(self) -> int:
         """Bytes of the header as stored."""
-        return self.header.length if self.encrypted_header_bytes is None else self.encrypted_header_bytes
+        return (
+            self.header.length
+            if self.encrypted_header_bytes is None
+            else self.encrypted_header_bytes
+        )
 
     @property
     def bitset_offset(self) -> int:
@@ -108,23 +116,33 @@ class StoredFilter(NamedTuple):
         warnings = []
         stated_length, size = self.place.length, self.header.num_bytes
         if stated_length is None:
-            warnings.append("bloom_filter_length is missing: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter")
+            warnings.append(
+                "bloom_filter_length is missing: parquet-java 1.14.0 to 1.15.2 may lose rows, hyparquet ignores the filter"
+            )
         elif stated_length != self.length:
             warnings.append(
                 f"bloom_filter_length is {stated_length}, but header and bitset have {self.length} bytes: some readers ignore or misread it"
             )
         if size % BLOCK_BYTES:
-            warnings.append(f"the bitset of {size} bytes is not a whole number of blocks; its last {size % BLOCK_BYTES} bytes are unused")
+            warnings.append(
+                f"the bitset of {size} bytes is not a whole number of blocks; its last {size % BLOCK_BYTES} bytes are unused"
+            )
         if size > sizing.MAX_BYTES:
-            warnings.append("the bitset is larger than 128 MiB: Trino fails; parquet-java, Arrow and Velox reject it")
+            warnings.append(
+                "the bitset is larger than 128 MiB: Trino fails; parquet-java, Arrow and Velox reject it"
+            )
         elif size < sizing.MIN_BYTES:
             warnings.append("the bitset is smaller than 64 bytes: Impala reads past its end")
         elif size & (size - 1):
-            warnings.append("the size of the bitset is not a power of two: Arrow C++ and Velox reject it, Impala misreads it")
+            warnings.append(
+                "the size of the bitset is not a power of two: Arrow C++ and Velox reject it, Impala misreads it"
+            )
         return warnings
 
 
-def read_header(read: Callable[[int, int], bytes], offset: int, room: int, stated_length: int | None) -> FilterHeader:
+def read_header(
+    read: Callable[[int, int], bytes], offset: int, room: int, stated_length: int | None
+) -> FilterHeader:
     """Read and parse the header at `offset`, where `read(offset, length)` returns bytes and `room` bytes remain.
 
     `stated_length` is the length of the filter in the footer. Of a header in today's form, no byte after the header is read. Raises
@@ -134,14 +152,20 @@ def read_header(read: Callable[[int, int], bytes], offset: int, room: int, state
     size = _SIZE.match(data)
     if size is not None and len(data) < size.end() + len(_FORM) <= room:
         data += read(offset + len(data), size.end() + len(_FORM) - len(data))
-    return parse_header(data if _USUAL_HEADER.fullmatch(data) else read(offset, min(HEADER_GUESS, room)))
+    return parse_header(
+        data if _USUAL_HEADER.fullmatch(data) else read(offset, min(HEADER_GUESS, room))
+    )
 
 
 def predict_header_bytes(stated_length: int | None) -> int:
     """Return the bytes of today's header of a filter whose header and bitset have this length; the fewest it can have if unknown."""
-    for length in range(_LEAST_HEADER_BYTES, _LEAST_HEADER_BYTES + 5) if stated_length is not None else ():
+    for length in (
+        range(_LEAST_HEADER_BYTES, _LEAST_HEADER_BYTES + 5) if stated_length is not None else ()
+    ):
         num_bytes = (stated_length or 0) - length
-        if num_bytes >= BLOCK_BYTES and len(compact.build_int(num_bytes)) == length - 1 - len(_FORM):
+        if num_bytes >= BLOCK_BYTES and len(compact.build_int(num_bytes)) == length - 1 - len(
+            _FORM
+        ):
             return length
     return _LEAST_HEADER_BYTES
 
@@ -167,7 +191,9 @@ def parse_header(data: bytes) -> FilterHeader:
     if size is None:
         raise UnreadableError("not a filter header: numBytes is missing")
     if size < BLOCK_BYTES:
-        raise UnreadableError(f"the header states a bitset of {size} bytes, but one block has {BLOCK_BYTES}")
+        raise UnreadableError(
+            f"the header states a bitset of {size} bytes, but one block has {BLOCK_BYTES}"
+        )
     return FilterHeader(length, size, _find_unsupported(header))
 
 
@@ -200,10 +226,14 @@ def build_draft_header(dialect: Dialect, num_bytes: int) -> bytes:
     from sbbf_tool.bloom.dialects import TODAYS
     from sbbf_tool.parquet.draft_headers import FORMS
 
-    return build_header(num_bytes) if dialect.header == TODAYS else FORMS[dialect.header][1](num_bytes)
+    return (
+        build_header(num_bytes) if dialect.header == TODAYS else FORMS[dialect.header][1](num_bytes)
+    )
 
 
-def build_draft_filter(dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool = False) -> bytes:
+def build_draft_filter(
+    dialect: Dialect, values: Iterable[bytes], num_bytes: int, *, is_number: bool = False
+) -> bytes:
     """Build the header and the bitset, of `num_bytes`, of a filter that contains these plain-encoded values in this dialect.
 
     `is_number` says that the column is INT32, INT64, FLOAT or DOUBLE. This function is for fixtures and corpora: no reader benefits from a

@@ -48,13 +48,21 @@ class Footer(FooterStructs):
     """
 
     def __init__(
-        self, raw: bytes, start: int, *, stored_bytes: int | None = None, cipher: Cipher | None = None, leaves: Leaves = leaf_columns
+        self,
+        raw: bytes,
+        start: int,
+        *,
+        stored_bytes: int | None = None,
+        cipher: Cipher | None = None,
+        leaves: Leaves = leaf_columns,
     ) -> None:
         try:
             # The metadata of encrypted chunks are replaced when they are decrypted, so these footers have all their chunks as objects.
             super().__init__(raw, whole=cipher is not None)
             if not self.num_row_groups and (self.metadata.num_rows or 0) > 0:
-                raise UnreadableError(f"the footer states {self.metadata.num_rows:,} rows, but has no row group")
+                raise UnreadableError(
+                    f"the footer states {self.metadata.num_rows:,} rows, but has no row group"
+                )
         except UnreadableError as error:
             error.hint = error.hint or _HINT
             raise
@@ -63,7 +71,9 @@ class Footer(FooterStructs):
         self.cipher = cipher
         self.file_name: str | None = None
         """Name of the file in its folder, by which its own chunks may name it."""
-        self.columns: tuple[Column, ...] = with_readings(leaves(self.metadata.schema), self.metadata)
+        self.columns: tuple[Column, ...] = with_readings(
+            leaves(self.metadata.schema), self.metadata
+        )
         """Leaf columns in the schema's order; a column's `index` is its position in every row group."""
         for number in range(self.num_row_groups):
             num_chunks = self.num_chunks(number)
@@ -81,12 +91,18 @@ class Footer(FooterStructs):
     @property
     def is_writable(self) -> bool:
         """Whether a changed footer can replace this one; a signed footer must be signed again, which requires its key."""
-        return self.cipher.can_write if self.cipher is not None else self.metadata.encryption_algorithm is None
+        return (
+            self.cipher.can_write
+            if self.cipher is not None
+            else self.metadata.encryption_algorithm is None
+        )
 
     def is_locked(self, row_group: int, column: int) -> bool:
         """Return whether the full metadata of a column chunk are encrypted with a key that is missing."""
         ciphertext = self.column_chunk(row_group, column).encrypted_column_metadata
-        return ciphertext is not None and not (self.cipher is not None and self.cipher.has_key((row_group, column)))
+        return ciphertext is not None and not (
+            self.cipher is not None and self.cipher.has_key((row_group, column))
+        )
 
     def num_rows(self, row_group: int) -> int | None:
         """Return the rows of a row group as stated."""
@@ -123,7 +139,8 @@ class Footer(FooterStructs):
         elif (stated_name := PHYSICAL_TYPES[stated_type]) == column.physical:
             return
         raise UnreadableError(
-            f"the schema states {column.physical}, but the column chunk states {stated_name}", hint="the file is damaged: write it again"
+            f"the schema states {column.physical}, but the column chunk states {stated_name}",
+            hint="the file is damaged: write it again",
         )
 
     def ensure_counts(self, row_group: int, column: Column) -> None:
@@ -133,18 +150,30 @@ class Footer(FooterStructs):
         rows, meta = self.num_rows(row_group), self.chunk(row_group, column.index)
         values = meta.num_values if meta is not None else None
         may_have_more = bool(rows) and bool(column.max_repetition)
-        if rows is None or values is None or rows < 0 or values < rows or (values > rows and not may_have_more):
+        if (
+            rows is None
+            or values is None
+            or rows < 0
+            or values < rows
+            or (values > rows and not may_have_more)
+        ):
             counts = f"{'no' if values is None else f'{values:,}'} values in {'no' if rows is None else f'{rows:,}'} rows"
             raise UnreadableError(f"the footer states {counts}")
 
     def ensure_own_pages(self) -> None:
         """Ensure that chunks do not share pages, which a small file could state a million times. Raises UnreadableError."""
         if self._bytes_of_chunks > 4 * self.start:  # some writers state too many bytes
-            raise UnreadableError(f"column chunks of {self._bytes_of_chunks:,} bytes share the {self.start:,} bytes before the footer")
+            raise UnreadableError(
+                f"column chunks of {self._bytes_of_chunks:,} bytes share the {self.start:,} bytes before the footer"
+            )
 
     @cached_property
     def _bytes_of_chunks(self) -> int:
-        return sum(min(max(0, size), self.start) for sizes in self.numbers("total_compressed_size") for size in sizes)
+        return sum(
+            min(max(0, size), self.start)
+            for sizes in self.numbers("total_compressed_size")
+            for size in sizes
+        )
 
     def elsewhere(self, row_group: int, column: int) -> str | None:
         """Return the path of the other file that holds a chunk, as in a `_metadata` file; None if this file holds it."""
@@ -153,9 +182,23 @@ class Footer(FooterStructs):
 
     def end_of_pages(self, meta: ColumnMetaData) -> int:
         """Return the first byte after a chunk's first data page at which something else begins, whatever size the chunk states."""
-        names = ("data_page_offset", "dictionary_page_offset", "bloom_filter_offset", "column_index_offset", "offset_index_offset")
+        names = (
+            "data_page_offset",
+            "dictionary_page_offset",
+            "bloom_filter_offset",
+            "column_index_offset",
+            "offset_index_offset",
+        )
         first_byte = max(page_range(meta)[0], meta.data_page_offset or 0)
-        return min((offset for offsets in self.numbers(*names) for offset in offsets if offset > first_byte), default=self.start)
+        return min(
+            (
+                offset
+                for offsets in self.numbers(*names)
+                for offset in offsets
+                if offset > first_byte
+            ),
+            default=self.start,
+        )
 
     def filter_place(self, row_group: int, column: int) -> FilterPlace | None:
         """Return the position of this chunk's filter in this file, or None. Offsets of 0 or less, by parquet-mr before 1.12, mean none."""
@@ -169,47 +212,79 @@ class Footer(FooterStructs):
     def filter_places(self, columns: Collection[int] | None = None) -> dict[ChunkKey, FilterPlace]:
         """Return the position of every filter of these columns, or of all, by row group and column, in this order."""
         if columns is not None and len(columns) * LEAST_SHARE < len(self.columns):
-            keys = ((row_group, column) for row_group in range(self.num_row_groups) for column in sorted(columns))
+            keys = (
+                (row_group, column)
+                for row_group in range(self.num_row_groups)
+                for column in sorted(columns)
+            )
             return {key: place for key in keys if (place := self.filter_place(*key)) is not None}
         places = self._places
-        return dict(places) if columns is None else {key: place for key, place in places.items() if key[1] in columns}
+        return (
+            dict(places)
+            if columns is None
+            else {key: place for key, place in places.items() if key[1] in columns}
+        )
 
     @cached_property
     def _places(self) -> dict[ChunkKey, FilterPlace]:
-        offsets, lengths, paths = self.numbers("bloom_filter_offset", "bloom_filter_length", "file_path")
+        offsets, lengths, paths = self.numbers(
+            "bloom_filter_offset", "bloom_filter_length", "file_path"
+        )
         if not any(offsets):
             return {}
         (has_length,) = self.numbers("bloom_filter_length", presence=True)
         return {
-            divmod(at, len(self.columns)): FilterPlace(offset, lengths[at] if has_length[at] else None)
+            divmod(at, len(self.columns)): FilterPlace(
+                offset, lengths[at] if has_length[at] else None
+            )
             for at, offset in enumerate(offsets)
             if offset > 0 and not (paths[at] and self.elsewhere(*divmod(at, len(self.columns))))
         }
 
     def recorded_chunks(self) -> set[ChunkKey]:
         """Return the chunks that are not locked for which a filter offset or length is stated, valid or not."""
-        presence = zip(*self.numbers("bloom_filter_offset", "bloom_filter_length", presence=True), strict=True)
+        presence = zip(
+            *self.numbers("bloom_filter_offset", "bloom_filter_length", presence=True), strict=True
+        )
         chunks = {divmod(at, len(self.columns)) for at, flags in enumerate(presence) if any(flags)}
-        return {key for key in chunks if not self.is_locked(*key)} if self.has_encrypted_chunks else chunks
+        return (
+            {key for key in chunks if not self.is_locked(*key)}
+            if self.has_encrypted_chunks
+            else chunks
+        )
 
     def has_locked_chunks(self) -> bool:
         """Return whether the metadata of a chunk are encrypted with a key that was not given."""
-        keys = ((row_group, column.index) for row_group in range(self.num_row_groups) for column in self.columns)
+        keys = (
+            (row_group, column.index)
+            for row_group in range(self.num_row_groups)
+            for column in self.columns
+        )
         return self.has_encrypted_chunks and any(self.is_locked(*key) for key in keys)
 
-    def set_filters(self, places: Mapping[ChunkKey, FilterPlace | None], *, leave_decrypted: bool = False) -> bytes:
+    def set_filters(
+        self, places: Mapping[ChunkKey, FilterPlace | None], *, leave_decrypted: bool = False
+    ) -> bytes:
         """Return the struct with these filters: see the function `set_filters`."""
-        return set_filters(self.raw, places, self.cipher, leave_decrypted=leave_decrypted, index=self.index)
+        return set_filters(
+            self.raw, places, self.cipher, leave_decrypted=leave_decrypted, index=self.index
+        )
 
 
 def parse_tail(last_bytes: bytes, file_size: int) -> Tail:
     """Locate the footer from the last eight bytes of a file of `file_size` bytes."""
     if file_size < len(MAGIC) + TAIL_BYTES or len(last_bytes) < TAIL_BYTES:
         size = format_count(file_size, "byte")
-        raise NotParquetError(f"not a Parquet file: it has {size}, and the smallest possible file has 12", hint=_HINT)
+        raise NotParquetError(
+            f"not a Parquet file: it has {size}, and the smallest possible file has 12", hint=_HINT
+        )
     magic = last_bytes[-4:]
     if magic not in (MAGIC, MAGIC_ENCRYPTED):
-        raise NotParquetError("not a Parquet file, or truncated: it does not end with PAR1", place=f"byte {file_size - 4:,}", hint=_HINT)
+        raise NotParquetError(
+            "not a Parquet file, or truncated: it does not end with PAR1",
+            place=f"byte {file_size - 4:,}",
+            hint=_HINT,
+        )
     length = int.from_bytes(last_bytes[-8:-4], "little")
     start = file_size - TAIL_BYTES - length
     if start < len(MAGIC):

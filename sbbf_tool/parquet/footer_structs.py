@@ -40,7 +40,9 @@ class _RowGroupAt(NamedTuple):
 class ChunkIndex:
     """The positions in one footer. All of its bytes are known to be readable; nothing in it is encrypted."""
 
-    def __init__(self, raw: bytes, list_start: int, list_end: int, row_groups: bytes, chunks: bytes) -> None:
+    def __init__(
+        self, raw: bytes, list_start: int, list_end: int, row_groups: bytes, chunks: bytes
+    ) -> None:
         self.raw = raw
         self._list_start, self._list_end = list_start, list_end
         self._row_groups = memoryview(row_groups).cast("q")
@@ -76,7 +78,11 @@ class ChunkIndex:
         """Return a `ColumnChunk`."""
         at = self._at(row_group)
         number = at.first_chunk + column
-        return self.raw[self._chunks[number] : self._chunks[number + 1] if column + 1 < at.num_chunks else at.list_end]
+        return self.raw[
+            self._chunks[number] : self._chunks[number + 1]
+            if column + 1 < at.num_chunks
+            else at.list_end
+        ]
 
     def chunk_start(self, row_group: int, column: int) -> int | None:
         """Return the position of a `ColumnChunk`; None if there is none."""
@@ -85,14 +91,26 @@ class ChunkIndex:
         at = self._at(row_group)
         return self._chunks[at.first_chunk + column] if 0 <= column < at.num_chunks else None
 
-    def numbers(self, names: tuple[str, ...], *, presence: bool = False) -> tuple[Sequence[int], ...]:
+    def numbers(
+        self, names: tuple[str, ...], *, presence: bool = False
+    ) -> tuple[Sequence[int], ...]:
         """Read the fields with these names, of `ColumnChunk` or `ColumnMetaData`, of all chunks, row group by row group.
 
         The number is 0 if a chunk does not state the field, and the length of text; with `presence` it is 1 if the chunk states the field.
         """
         flag = _PRESENCE if presence else 0
-        fields = b"".join([bytes([field_id, kind | flag]) for field_id, kind in map(_field_ids().__getitem__, names)])
-        return tuple([memoryview(values).cast("q") for values in _compact.numbers(self.raw, self._chunks, fields)])
+        fields = b"".join(
+            [
+                bytes([field_id, kind | flag])
+                for field_id, kind in map(_field_ids().__getitem__, names)
+            ]
+        )
+        return tuple(
+            [
+                memoryview(values).cast("q")
+                for values in _compact.numbers(self.raw, self._chunks, fields)
+            ]
+        )
 
     def _at(self, row_group: int) -> _RowGroupAt:
         width = len(_RowGroupAt._fields)
@@ -119,12 +137,18 @@ def _table() -> bytes:
     for cls in pending:
         assert len(cls.thrift_spec) <= _SLOTS
         for spec in cls.thrift_spec:
-            table += bytes(_SLOT_BYTES) if spec is None else _slot(KINDS[spec[1]], spec[3], numbers, pending)
+            table += (
+                bytes(_SLOT_BYTES)
+                if spec is None
+                else _slot(KINDS[spec[1]], spec[3], numbers, pending)
+            )
         table += bytes(_SLOT_BYTES * (_SLOTS - len(cls.thrift_spec)))
     return bytes(table)
 
 
-def _slot(kind: int, arguments: Any, numbers: dict[type[Any], int], pending: list[type[Any]]) -> bytes:
+def _slot(
+    kind: int, arguments: Any, numbers: dict[type[Any], int], pending: list[type[Any]]
+) -> bytes:
     """Build the entry of one field; a struct that has no number yet gets one, and is appended to `pending`."""
     element, nested = compact.STOP, 0
     if kind == compact.LIST:
@@ -142,7 +166,12 @@ def _slot(kind: int, arguments: Any, numbers: dict[type[Any], int], pending: lis
 def _field_ids() -> dict[str, tuple[int, int]]:
     """Map the names of a chunk's fields to id and kind; ids of fields of `ColumnMetaData` come after those of `ColumnChunk`."""
     classes = ((0, ColumnChunk), (_SLOTS, ColumnMetaData))
-    return {spec[2]: (first + spec[0], KINDS[spec[1]]) for first, cls in classes for spec in cls.thrift_spec if spec is not None}
+    return {
+        spec[2]: (first + spec[0], KINDS[spec[1]])
+        for first, cls in classes
+        for spec in cls.thrift_spec
+        if spec is not None
+    }
 
 
 _FEW_CHUNKS = 256
@@ -161,8 +190,12 @@ class FooterStructs:
         self.raw = raw
         self.index = None if whole else index_chunks(raw)
         """The positions of the column chunks in `raw`, if they are known."""
-        self.metadata = parse_struct(FileMetaData, raw if self.index is None else self.index.without_row_groups())
-        self._parsed: list[RowGroup] | None = None if self.index is not None else self.metadata.row_groups
+        self.metadata = parse_struct(
+            FileMetaData, raw if self.index is None else self.index.without_row_groups()
+        )
+        self._parsed: list[RowGroup] | None = (
+            None if self.index is not None else self.metadata.row_groups
+        )
         # They are looked up in one way only, or code that works for a parsed footer would see no row groups in an indexed one.
         self.metadata.row_groups = None
         if not self.metadata.schema or (self.index is None and self._parsed is None):
@@ -182,7 +215,10 @@ class FooterStructs:
             return False
         chunks = (chunk for row_group in self._all() for chunk in row_group.columns)
         return any(
-            chunk.meta_data is None or chunk.crypto_metadata is not None or chunk.encrypted_column_metadata is not None for chunk in chunks
+            chunk.meta_data is None
+            or chunk.crypto_metadata is not None
+            or chunk.encrypted_column_metadata is not None
+            for chunk in chunks
         )
 
     def num_chunks(self, row_group: int) -> int | None:
@@ -211,7 +247,9 @@ class FooterStructs:
                 self._parsed = parse_struct(FileMetaData, self.raw).row_groups
                 self._chunks.clear()
                 return self.column_chunk(row_group, column)
-            chunk = self._chunks[row_group, column] = parse_struct(ColumnChunk, self.index.chunk(row_group, column))
+            chunk = self._chunks[row_group, column] = parse_struct(
+                ColumnChunk, self.index.chunk(row_group, column)
+            )
         return chunk
 
     def column_chunks(self, row_group: int) -> Iterator[ColumnChunk]:
@@ -228,7 +266,13 @@ class FooterStructs:
         each chunk that states the field. Much faster than looking at each chunk.
         """
         if self.index is None:
-            return tuple([int(value is not None) if presence else _as_number(value) for value in self._values(name)] for name in names)
+            return tuple(
+                [
+                    int(value is not None) if presence else _as_number(value)
+                    for value in self._values(name)
+                ]
+                for name in names
+            )
         # Eight bytes per chunk and field are kept, so that the footer is read once for each set of fields.
         numbers = self._numbers.get((names, presence))
         if numbers is None:

@@ -57,7 +57,9 @@ _PARQUET_JAVA = "parquet-mr "
 def instant_of(plain: bytes) -> int:
     """Return the nanoseconds since 1970-01-01T00:00Z that 12 stored bytes mean, whatever their form."""
     day = int.from_bytes(plain[8:], "little", signed=True)
-    return (day - JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(plain[:8], "little", signed=True)
+    return (day - JULIAN_DAY_OF_EPOCH) * NANOS_PER_DAY + int.from_bytes(
+        plain[:8], "little", signed=True
+    )
 
 
 def forms_of(instant: int) -> tuple[bytes, ...]:
@@ -111,11 +113,16 @@ def _split(plain: memoryview) -> tuple[NDArray[np.void], NDArray[np.int64], NDAr
     return stored, stored["day"] + carried, nanos
 
 
-def _join_parts(day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArray[np.bool_]) -> bytes:
+def _join_parts(
+    day: NDArray[np.int64], nanos: NDArray[np.int64], chosen: NDArray[np.bool_]
+) -> bytes:
     import numpy as np
 
     values = np.empty(np.count_nonzero(chosen), _PARTS)
-    values["nanos"], values["day"] = nanos[chosen], day[chosen]  # a day of more than 4 bytes wraps around, as in readers
+    values["nanos"], values["day"] = (
+        nanos[chosen],
+        day[chosen],
+    )  # a day of more than 4 bytes wraps around, as in readers
     return values.tobytes()
 
 
@@ -125,10 +132,20 @@ def unknown_writer(footer: Footer | None) -> str | None:
     Without a footer, the writer is unknown.
     """
     created_by = str(footer.metadata.created_by or "") if footer is not None else ""
-    keys = {entry.key for entry in footer.metadata.key_value_metadata or ()} if footer is not None else set()
-    if created_by.startswith(_KNOWN_WRITERS) or (created_by.startswith(_PARQUET_JAVA) and not keys.isdisjoint(_KNOWN_KEYS)):
+    keys = (
+        {entry.key for entry in footer.metadata.key_value_metadata or ()}
+        if footer is not None
+        else set()
+    )
+    if created_by.startswith(_KNOWN_WRITERS) or (
+        created_by.startswith(_PARQUET_JAVA) and not keys.isdisjoint(_KNOWN_KEYS)
+    ):
         return None
-    writer = f"the writer of the file ({created_by[:_SHOWN_CHARACTERS]})" if created_by else "the writer of the file is not stated and"
+    writer = (
+        f"the writer of the file ({created_by[:_SHOWN_CHARACTERS]})"
+        if created_by
+        else "the writer of the file is not stated and"
+    )
     return f"{writer} may store INT96 instants in other forms than those that were queried"
 
 
@@ -142,7 +159,9 @@ def without_int96(footer: bytes) -> bytes:
     for element in metadata.schema:
         if element.type == Type.INT96:
             element.type, element.type_length = Type.FIXED_LEN_BYTE_ARRAY, INT96_BYTES
-    for meta in (chunk.meta_data for row_group in metadata.row_groups for chunk in row_group.columns):
+    for meta in (
+        chunk.meta_data for row_group in metadata.row_groups for chunk in row_group.columns
+    ):
         if meta.type == Type.INT96:
             meta.type, meta.statistics = Type.FIXED_LEN_BYTE_ARRAY, None
     return build_struct(metadata)

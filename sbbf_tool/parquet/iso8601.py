@@ -16,7 +16,9 @@ UNIT_NANOS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 
 _DATE = r"(?P<year>[+-]?\d{4,9})-(?P<month>\d\d)-(?P<day>\d\d)(?P<bc> \(BC\))?"
 _TIME = r"(?P<hour>\d\d+):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?"
-_ZONE = r"(?: ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?(?: (?P<name>[A-Za-z][A-Za-z0-9_/+-]*))?"
+_ZONE = (
+    r"(?: ?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d(?::?\d\d)?)?))?(?: (?P<name>[A-Za-z][A-Za-z0-9_/+-]*))?"
+)
 """An offset, the name of a zone, or both: BigQuery and Athena print `2026-01-31 03:03:00 UTC`, Trino a name, Go `+0100 CET`."""
 _DATE_ONLY = f"(?a){_DATE}"
 _TIME_ONLY = f"(?a)(?P<sign>-)?{_TIME}{_ZONE}"
@@ -88,9 +90,13 @@ def parse_duration(text: str) -> tuple[int, int, int] | None:
     match = re.fullmatch(_DURATION, text)
     if not match or text.endswith(("P", "T")):
         raise ValueError("not a duration")
-    part = {name: int(digits or 0) for name, digits in match.groupdict().items() if name != "fraction"}
+    part = {
+        name: int(digits or 0) for name, digits in match.groupdict().items() if name != "fraction"
+    }
     fraction = match["fraction"] or ""
-    millis = ((part["hours"] * 60 + part["minutes"]) * 60 + part["seconds"]) * 1000 + int(fraction[:3].ljust(3, "0"))
+    millis = ((part["hours"] * 60 + part["minutes"]) * 60 + part["seconds"]) * 1000 + int(
+        fraction[:3].ljust(3, "0")
+    )
     if fraction[3:].strip("0"):
         return None
     return part["years"] * 12 + part["months"], part["weeks"] * 7 + part["days"], millis
@@ -119,7 +125,9 @@ def format_duration(months: int, days: int, millis: int) -> str:
 def _time_of_day(match: re.Match[str]) -> tuple[int, bool]:
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
     fraction = match["fraction"] or ""
-    nanos = ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + int(fraction[:9].ljust(9, "0"))
+    nanos = ((hour * 60 + minute) * 60 + second) * NANOS_PER_SECOND + int(
+        fraction[:9].ljust(9, "0")
+    )
     finer = bool(fraction[9:].strip("0"))
     if minute > 59 or second > 59:
         raise ValueError("not a time of day")
@@ -145,7 +153,9 @@ def _offsets(zone: str, local_nanos: int) -> tuple[int, int]:
     from zoneinfo import ZoneInfo
 
     try:
-        local = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)) + timedelta(microseconds=local_nanos // 1000)
+        local = datetime(1970, 1, 1, tzinfo=ZoneInfo(zone)) + timedelta(
+            microseconds=local_nanos // 1000
+        )
     except (KeyError, OSError):
         raise ValueError("not a zone") from None
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))

@@ -29,7 +29,10 @@ def count_highest(levels: memoryview, highest: int, count: int) -> int:
     if not highest:
         return count
     runs = _runs(levels, highest.bit_length(), count)
-    return sum(length * (run == highest) if isinstance(run, int) else _count_packed(run, highest, length) for length, run in runs)
+    return sum(
+        length * (run == highest) if isinstance(run, int) else _count_packed(run, highest, length)
+        for length, run in runs
+    )
 
 
 def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
@@ -39,7 +42,10 @@ def decode(data: memoryview, width: int, count: int) -> NDArray[np.uint32]:
     if width > _MOST_BITS:
         raise ValueError(f"a number has at most {_MOST_BITS} bits, not {width}")
     runs = _runs(data, width, count) if width else [(count, 0)]
-    parts = [np.full(length, run, np.uint32) if isinstance(run, int) else _unpack(run, width, length) for length, run in runs]
+    parts = [
+        np.full(length, run, np.uint32) if isinstance(run, int) else _unpack(run, width, length)
+        for length, run in runs
+    ]
     return np.concatenate(parts) if parts else np.empty(0, np.uint32)
 
 
@@ -93,5 +99,7 @@ def _unpack(packed: bytes, width: int, count: int) -> NDArray[np.uint32]:
     for at in range(8):
         # Number `at` of each group begins in the same byte of its group, and the eight bytes from there have all of its bits.
         start, shift = divmod(at * width, 8)
-        numbers[:, at] = np.ndarray(num_groups, "<u8", plain, start, (width,)) >> shift & (1 << width) - 1
+        numbers[:, at] = (
+            np.ndarray(num_groups, "<u8", plain, start, (width,)) >> shift & (1 << width) - 1
+        )
     return numbers.ravel()[:count]

@@ -80,11 +80,21 @@ def parse(column: Column, text: str | None) -> Literal:
     Raises UsageError, with the notation of the column's values, if `text` is not a value of the column.
     """
     if text is None or (text.lower() == "null" and not may_be_text(column)):
-        return Literal("null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True)
+        return Literal(
+            "null", verdict=CANNOT_SAY, note="nulls are never in a Bloom filter", is_null=True
+        )
     if column.physical == "BOOLEAN" and text.lower() not in BOOLEAN_FORMS:
-        raise UsageError(f"{_shorten(text)} is not a value of BOOLEAN", place=f"column {column.name}", hint="it takes true or false")
+        raise UsageError(
+            f"{_shorten(text)} is not a value of BOOLEAN",
+            place=f"column {column.name}",
+            hint="it takes true or false",
+        )
     if column.physical == "BOOLEAN":
-        return Literal(text, verdict=CANNOT_SAY, note="filters of BOOLEAN columns are empty (parquet-java) or are not written")
+        return Literal(
+            text,
+            verdict=CANNOT_SAY,
+            note="filters of BOOLEAN columns are empty (parquet-java) or are not written",
+        )
     if column.doubt:
         return Literal(text, verdict=CANNOT_SAY, note=column.doubt)
     notation = _notation(column)
@@ -94,7 +104,9 @@ def parse(column: Column, text: str | None) -> Literal:
         return notation.parse(column, text)
     except (ValueError, OverflowError):
         message = f"{_shorten(text)} is not a value of {column.type_name}"
-        raise UsageError(message, place=f"column {column.name}", hint=f"it takes {notation.expects(column)}") from None
+        raise UsageError(
+            message, place=f"column {column.name}", hint=f"it takes {notation.expects(column)}"
+        ) from None
 
 
 def _shorten(text: str) -> str:
@@ -115,13 +127,19 @@ def parse_object(column: Column, value: object) -> Literal:
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value)
         if _notation(column) is TEXT:
-            return parse(column, plain.decode("utf-8", "surrogateescape"))._replace(text=f"0x{plain.hex()}")
+            return parse(column, plain.decode("utf-8", "surrogateescape"))._replace(
+                text=f"0x{plain.hex()}"
+            )
         return parse(column, f"0x{plain.hex()}")
-    literal_text = None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
+    literal_text = (
+        None if _notation(column) is TEXT or _is_rounded(column, value) else write_object(value)
+    )
     if literal_text is None:
         hint = "give a Decimal or text: a float is rounded" if _is_rounded(column, value) else None
         raise UsageError(
-            f"{value!r} ({type(value).__name__}) is not a value of {column.type_name}", place=f"column {column.name}", hint=hint
+            f"{value!r} ({type(value).__name__}) is not a value of {column.type_name}",
+            place=f"column {column.name}",
+            hint=hint,
         )
     return parse(column, literal_text)
 
@@ -136,7 +154,9 @@ def parse_unfit(column: Column, value: object, reason: str) -> Literal:
     """
     text = value if isinstance(value, str) else str(value)
     notation = _notation(column) if column.physical != "BOOLEAN" and not column.doubt else None
-    is_numeric = notation in (INTEGERS, DECIMALS, FLOATS) and not isinstance(value, bytes | bytearray | memoryview)
+    is_numeric = notation in (INTEGERS, DECIMALS, FLOATS) and not isinstance(
+        value, bytes | bytearray | memoryview
+    )
     number = _number(text) if is_numeric else None
     is_certain = number is not None
     if number is not None and notation is INTEGERS:
@@ -162,7 +182,9 @@ def with_single_precision(column: Column, literal: Literal) -> Literal:
     with suppress(OverflowError):
         (number,) = struct.unpack("<d", literal.forms[0])
         (rounded,) = struct.unpack("<f", struct.pack("<f", number))
-        return literal._replace(forms=tuple(dict.fromkeys((literal.forms[0], struct.pack("<d", rounded)))))
+        return literal._replace(
+            forms=tuple(dict.fromkeys((literal.forms[0], struct.pack("<d", rounded))))
+        )
     return literal
 
 
@@ -172,17 +194,29 @@ def _number(text: str) -> Decimal | None:
 
     try:
         # Python reads 1_000 and digits of other scripts, which no query engine does everywhere.
-        number = Decimal(text) if len(text) <= _SHOWN_CHARACTERS and text.isascii() and "_" not in text else None
+        number = (
+            Decimal(text)
+            if len(text) <= _SHOWN_CHARACTERS and text.isascii() and "_" not in text
+            else None
+        )
     except InvalidOperation:
         return None
-    return number if number is not None and number.is_finite() and abs(number.adjusted()) < _MOST_DIGITS else None
+    return (
+        number
+        if number is not None and number.is_finite() and abs(number.adjusted()) < _MOST_DIGITS
+        else None
+    )
 
 
 _MOST_DIGITS = 1000
-_HEXADECIMAL = r"(?i)(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]"
+_HEXADECIMAL = (
+    r"(?i)(?:0x|\\x|x')((?:[0-9a-f]{2})+)'?|((?:[0-9a-f]{2}){4,})|\[((?:[0-9a-f]{2} ?)+)\]"
+)
 """Bytes as SQL clients print them: `\\x00ff`, `X'00ff'`, `00ff00ff`, and `[00 FF]` as Spark does."""
 _ESCAPED = rb"\\x([0-9a-fA-F]{2})"
-_TO_LETTERS = bytes(ord("a") if chr(code).isalnum() else code for code in range(128)) + bytes(range(128, 256))
+_TO_LETTERS = bytes(ord("a") if chr(code).isalnum() else code for code in range(128)) + bytes(
+    range(128, 256)
+)
 _UUID = r"(?i)([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})"
 
 
@@ -190,9 +224,15 @@ def other_meaning(column: Column, text: str) -> str | None:
     """Return the words in which to warn that text may be the notation of another value than its own characters; None if it is not."""
     if not may_be_text(column) or text[:2] in ("0x", "0X"):
         return None
-    uuid, shown = re.fullmatch(_UUID, text), f"the characters {text[:_SHOWN_CHARACTERS]} were queried"
+    uuid, shown = (
+        re.fullmatch(_UUID, text),
+        f"the characters {text[:_SHOWN_CHARACTERS]} were queried",
+    )
     if _notation(column) is TEXT:
-        return uuid and f"{shown}: a UUID may be stored as {('' if '-' in text else '-').join(uuid.groups())}"
+        return (
+            uuid
+            and f"{shown}: a UUID may be stored as {('' if '-' in text else '-').join(uuid.groups())}"
+        )
     match = re.fullmatch(_HEXADECIMAL, text)
     if uuid is not None:
         plain = "".join(uuid.groups())
@@ -213,7 +253,11 @@ def are_alike(first: bytes, second: bytes) -> bool:
 
 def format_plain(column: Column, plain: bytes) -> str:
     """Format a stored value in the notation of `parse`; in hexadecimal if the bytes are not a value of the logical type."""
-    if column.physical == "BOOLEAN" or column.doubt or (column.width is not None and len(plain) != column.width):
+    if (
+        column.physical == "BOOLEAN"
+        or column.doubt
+        or (column.width is not None and len(plain) != column.width)
+    ):
         return f"0x{plain.hex()}"
     try:
         return _notation(column).format(column, plain)
@@ -223,7 +267,11 @@ def format_plain(column: Column, plain: bytes) -> str:
 
 def format_short(column: Column, plain: bytes, most: int = _SHOWN_CHARACTERS) -> str:
     """Format a stored value, in words if it is a BOOLEAN, in at most so many characters."""
-    words = [word for word, form in BOOLEAN_FORMS.items() if form == plain and column.physical == "BOOLEAN"]
+    words = [
+        word
+        for word, form in BOOLEAN_FORMS.items()
+        if form == plain and column.physical == "BOOLEAN"
+    ]
     text = words[0] if words else format_plain(column, plain)
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
@@ -269,15 +317,26 @@ def _parse_plain(column: Column, notation: Notation, text: str) -> Literal:
     notation_text = format_plain(column, plain)
     literal = None if notation_text.startswith("0x") else notation.parse(column, notation_text)
     if literal is None or literal.verdict == CANNOT_SAY:
-        return Literal(text, (plain, *int96.other_forms_of(plain)) if column.physical == "INT96" else (plain,))
-    return Literal(text, tuple(dict.fromkeys((plain, *literal.forms))), literal.verdict, f"plain bytes, which stand for {notation_text}")
+        return Literal(
+            text, (plain, *int96.other_forms_of(plain)) if column.physical == "INT96" else (plain,)
+        )
+    return Literal(
+        text,
+        tuple(dict.fromkeys((plain, *literal.forms))),
+        literal.verdict,
+        f"plain bytes, which stand for {notation_text}",
+    )
 
 
 def _is_rounded(column: Column, value: object) -> bool:
     """Return whether `value` is a binary fraction but the column is DECIMAL: readers compare the nearest double, not its digits."""
     import numbers
 
-    return _notation(column) is DECIMALS and isinstance(value, numbers.Real) and not hasattr(value, "__index__")
+    return (
+        _notation(column) is DECIMALS
+        and isinstance(value, numbers.Real)
+        and not hasattr(value, "__index__")
+    )
 
 
 def write_object(value: object) -> str | None:
@@ -287,7 +346,10 @@ def write_object(value: object) -> str | None:
     import numbers
     import uuid
 
-    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):  # numpy's, by either of its names
+    if isinstance(value, bool) or type(value).__name__ in (
+        "bool",
+        "bool_",
+    ):  # numpy's, by either of its names
         return None
     if type(value).__name__ == "timedelta64":
         value = _duration_of(value)

@@ -62,7 +62,10 @@ class Reading(NamedTuple):
 
 AS_STORED = Reading()
 HYBRID = "the file may count days in the calendar that is Julian before 1582-10-15, which Spark converts and other readers do not"
-_SPARK_SCHEMA, _SPARK_VERSION = "org.apache.spark.sql.parquet.row.metadata", "org.apache.spark.version"
+_SPARK_SCHEMA, _SPARK_VERSION = (
+    "org.apache.spark.sql.parquet.row.metadata",
+    "org.apache.spark.version",
+)
 _CHAR = r"(?i)(?<![A-Za-z_])char\((\d+)\)"
 _MAX_DEPTH = 100
 
@@ -73,13 +76,18 @@ def readings_of(metadata: FileMetaData) -> tuple[Reading, Reading, dict[tuple[st
     Spark decides by the same keys: https://github.com/apache/spark/blob/master/sql/core/src/main/scala/org/apache/spark/sql/execution/datasources/DataSourceUtils.scala
     (`getRebaseSpec`). Its releases before 3.0 store a schema but no version. Hive states its calendar.
     """
-    keys: dict[str, str] = {entry.key: entry.value or "" for entry in metadata.key_value_metadata or ()}
+    keys: dict[str, str] = {
+        entry.key: entry.value or "" for entry in metadata.key_value_metadata or ()
+    }
     version = keys.get(_SPARK_VERSION, "" if _SPARK_SCHEMA in keys else None)
     is_hive = keys.get("writer.date.proleptic") == "false"
     is_spark = version is not None and str(metadata.created_by).startswith("parquet-mr ")
     days, int96 = (
         is_hive or key in keys or (version is not None and version < first)
-        for key, first in (("org.apache.spark.legacyDateTime", "3.0.0"), ("org.apache.spark.legacyINT96", "3.1.0"))
+        for key, first in (
+            ("org.apache.spark.legacyDateTime", "3.0.0"),
+            ("org.apache.spark.legacyINT96", "3.1.0"),
+        )
     )
     schema = keys.get(_SPARK_SCHEMA, "")
     texts = {}
@@ -98,7 +106,14 @@ def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
     """Return the text columns that engines do not compare byte by byte, by path without scaffolding, in a schema of Spark."""
     readings: dict[tuple[str, ...], Reading] = {}
 
-    def walk(kind: object, path: tuple[str, ...], stated: Mapping[str, object], place: str, declared: str, depth: int) -> None:
+    def walk(
+        kind: object,
+        path: tuple[str, ...],
+        stated: Mapping[str, object],
+        place: str,
+        declared: str,
+        depth: int,
+    ) -> None:
         if isinstance(kind, str):
             collation, char = stated.get(place), re.fullmatch(_CHAR, declared or kind)
             if collation is not None:
@@ -106,7 +121,9 @@ def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
             elif char is not None:
                 readings[path] = Reading(char_length=int(char[1]))
             elif kind == "string" and re.search(_CHAR, declared):
-                readings[path] = Reading(f"it is part of a column of type {declared}, whose text may be filled up with blanks")
+                readings[path] = Reading(
+                    f"it is part of a column of type {declared}, whose text may be filled up with blanks"
+                )
         elif isinstance(kind, dict) and depth < _MAX_DEPTH:
             fields = kind.get("fields")
             for field in fields if isinstance(fields, list) else ():
@@ -115,10 +132,24 @@ def readings_of_texts(schema: object) -> dict[tuple[str, ...], Reading]:
                     details = details if isinstance(details, dict) else {}
                     collations = details.get(_COLLATIONS)
                     collations = collations if isinstance(collations, dict) else {}
-                    walk(field.get("type"), (*path, name), collations, name, str(details.get(_CHAR_TYPE, declared)), depth + 1)
+                    walk(
+                        field.get("type"),
+                        (*path, name),
+                        collations,
+                        name,
+                        str(details.get(_CHAR_TYPE, declared)),
+                        depth + 1,
+                    )
             walk(kind.get("elementType"), path, stated, f"{place}.element", declared, depth + 1)
             for part in ("key", "value"):
-                walk(kind.get(f"{part}Type"), (*path, part), stated, f"{place}.{part}", declared, depth + 1)
+                walk(
+                    kind.get(f"{part}Type"),
+                    (*path, part),
+                    stated,
+                    f"{place}.{part}",
+                    declared,
+                    depth + 1,
+                )
 
     walk(schema, (), {}, "", "", 0)
     return readings
@@ -128,11 +159,29 @@ MAX_DIGITS = 1000
 """Maximum precision of a DECIMAL. The format sets no limit for a BYTE_ARRAY; query engines stop at 76 digits."""
 _BYTES = {"INT32": 4, "INT64": 8}
 _UNITS = ("MILLIS", "MICROS", "NANOS")
-_PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "GEOMETRY", "GEOGRAPHY")
+_PLAIN_KINDS = (
+    "STRING",
+    "ENUM",
+    "DATE",
+    "UNKNOWN",
+    "JSON",
+    "BSON",
+    "UUID",
+    "FLOAT16",
+    "GEOMETRY",
+    "GEOGRAPHY",
+)
 _CONVERTED = {
     ConvertedType.UTF8: Logical("STRING"),
-    **{getattr(ConvertedType, kind): Logical(kind) for kind in ("ENUM", "DATE", "JSON", "BSON", "INTERVAL")},
-    **{getattr(ConvertedType, f"{kind}_{unit}"): Logical(kind, unit=unit) for kind in ("TIME", "TIMESTAMP") for unit in _UNITS[:2]},
+    **{
+        getattr(ConvertedType, kind): Logical(kind)
+        for kind in ("ENUM", "DATE", "JSON", "BSON", "INTERVAL")
+    },
+    **{
+        getattr(ConvertedType, f"{kind}_{unit}"): Logical(kind, unit=unit)
+        for kind in ("TIME", "TIMESTAMP")
+        for unit in _UNITS[:2]
+    },
     **{
         getattr(ConvertedType, f"{name}_{bits}"): Logical("INT", bits, name == "INT")
         for name in ("INT", "UINT")
@@ -157,7 +206,11 @@ def contradiction_of(element: SchemaElement) -> str | None:
     the `ConvertedType` (DuckDB), others the physical type (Arrow C++), and 100 is a value of both a DECIMAL(9,2) and its INT32.
     """
     union = element.logicalType
-    if union is None or element.converted_type != ConvertedType.DECIMAL or any(member is not None for member in vars(union).values()):
+    if (
+        union is None
+        or element.converted_type != ConvertedType.DECIMAL
+        or any(member is not None for member in vars(union).values())
+    ):
         return None
     return "its logical type is not known here, and its converted type is DECIMAL: readers differ on its values"
 
@@ -193,11 +246,17 @@ def _decimal_problem(physical: str, type_length: int, logical: Logical) -> str |
 
 def _from_union(union: LogicalType) -> Logical | None:
     if union.DECIMAL is not None:
-        return Logical("DECIMAL", precision=union.DECIMAL.precision or 0, scale=union.DECIMAL.scale or 0)
+        return Logical(
+            "DECIMAL", precision=union.DECIMAL.precision or 0, scale=union.DECIMAL.scale or 0
+        )
     if union.INTEGER is not None:
         return Logical("INT", bits=union.INTEGER.bitWidth or 0, signed=bool(union.INTEGER.isSigned))
     for kind, member in (("TIME", union.TIME), ("TIMESTAMP", union.TIMESTAMP)):
         if member is not None:
-            unit = next((name for name in _UNITS if getattr(member.unit, name, None) is not None), "")
+            unit = next(
+                (name for name in _UNITS if getattr(member.unit, name, None) is not None), ""
+            )
             return Logical(kind, unit=unit, utc=bool(member.isAdjustedToUTC))
-    return next((Logical(kind) for kind in _PLAIN_KINDS if getattr(union, kind, None) is not None), None)
+    return next(
+        (Logical(kind) for kind in _PLAIN_KINDS if getattr(union, kind, None) is not None), None
+    )

@@ -69,8 +69,15 @@ def _parse_text(column: Column, text: str) -> Literal:
         bare = plain.rstrip(b" ")
         blanks = length - len(bare.decode("utf-8", "surrogateescape"))
         if blanks > _MAX_BLANKS:
-            return Literal(text, verdict=CANNOT_SAY, note=f"text of a CHAR({length}) column may be stored with fewer blanks at its end")
-        return Literal(text, tuple(dict.fromkeys((plain, *(bare + b" " * number for number in range(blanks + 1))))))
+            return Literal(
+                text,
+                verdict=CANNOT_SAY,
+                note=f"text of a CHAR({length}) column may be stored with fewer blanks at its end",
+            )
+        return Literal(
+            text,
+            tuple(dict.fromkeys((plain, *(bare + b" " * number for number in range(blanks + 1))))),
+        )
     return Literal(text, (plain,))
 
 
@@ -83,7 +90,11 @@ def _format_hex(column: Column, plain: bytes) -> str:
 
 
 def _expect_bytes(column: Column) -> str:
-    return f"{column.width} bytes in hexadecimal, as 0x.., or as text" if column.width else "bytes in hexadecimal, as 0x.., or text"
+    return (
+        f"{column.width} bytes in hexadecimal, as 0x.., or as text"
+        if column.width
+        else "bytes in hexadecimal, as 0x.., or text"
+    )
 
 
 def _parse_uuid(column: Column, text: str) -> Literal:
@@ -98,12 +109,20 @@ def _format_uuid(column: Column, plain: bytes) -> str:
     return str(uuid.UUID(bytes=plain))
 
 
-TEXT = Notation(_parse_text, lambda column, plain: plain.decode("utf-8", "surrogateescape"), lambda column: "text")
+TEXT = Notation(
+    _parse_text,
+    lambda column, plain: plain.decode("utf-8", "surrogateescape"),
+    lambda column: "text",
+)
 BYTES = Notation(_parse_text, _format_hex, _expect_bytes)
 """Bytes without an annotation, which may be text: anything but hexadecimal after 0x is parsed as text."""
 BSON = Notation(_refuse_text, _format_hex, lambda column: "a BSON document in hexadecimal, as 0x..")
-GEOMETRIES = Notation(_refuse_text, _format_hex, lambda column: "well-known binary (WKB) in hexadecimal, as 0x..")
-UUIDS = Notation(_parse_uuid, _format_uuid, lambda column: "a UUID, such as 123e4567-e89b-12d3-a456-426614174000")
+GEOMETRIES = Notation(
+    _refuse_text, _format_hex, lambda column: "well-known binary (WKB) in hexadecimal, as 0x.."
+)
+UUIDS = Notation(
+    _parse_uuid, _format_uuid, lambda column: "a UUID, such as 123e4567-e89b-12d3-a456-426614174000"
+)
 
 
 _FLOAT_NAMES = {"<e": "half", "<f": "single", "<d": "double"}
@@ -134,8 +153,12 @@ def _parse_integer(column: Column, text: str) -> Literal:
         if not -(1 << bits - 1) <= value < 1 << bits:
             raise ValueError
         low_bits = value & (1 << bits) - 1
-        extended = dict.fromkeys((value, low_bits, low_bits - (1 << bits) if low_bits >> bits - 1 else low_bits))
-        return Literal(text, tuple(number.to_bytes(width, "little", signed=number < 0) for number in extended))
+        extended = dict.fromkeys(
+            (value, low_bits, low_bits - (1 << bits) if low_bits >> bits - 1 else low_bits)
+        )
+        return Literal(
+            text, tuple(number.to_bytes(width, "little", signed=number < 0) for number in extended)
+        )
     low, high = _integer_range(column)
     if not low <= value <= high:
         raise ValueError
@@ -147,7 +170,10 @@ def parse_integers(column: Column, texts: Sequence[bytes]) -> array[int] | None:
 
     Their written form is ASCII digits and signs; None for any other, also if it is a value of the column, such as 0x2a.
     """
-    if b"".join(texts).translate(None, _SIGNS_AND_DIGITS) or max(map(len, texts), default=0) > _MAX_DIGITS:
+    if (
+        b"".join(texts).translate(None, _SIGNS_AND_DIGITS)
+        or max(map(len, texts), default=0) > _MAX_DIGITS
+    ):
         return None
     low, _ = _integer_range(column)
     try:
@@ -177,7 +203,9 @@ def _parse_float(column: Column, text: str) -> Literal:
         raise ValueError
     value = float(text)
     if value != value:
-        return Literal(text, verdict=MAYBE, note="NaN has many stored forms, and a filter may hold only some")
+        return Literal(
+            text, verdict=MAYBE, note="NaN has many stored forms, and a filter may hold only some"
+        )
     if abs(value) == float("inf") and "inf" not in text.lower():
         raise ValueError
     layout = _layout_of(column)
@@ -232,12 +260,18 @@ def _parse_decimal(column: Column, text: str) -> Literal:
         raise ValueError from None
     if not value.is_finite() or (value and abs(value.adjusted()) > 2 * _MAX_DIGITS):
         raise ValueError
-    scaled_value = value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
+    scaled_value = (
+        value.scaleb(logical.scale, Context(prec=4 * _MAX_DIGITS)) if value else Decimal(0)
+    )
     unscaled = int(scaled_value)
     if unscaled != scaled_value:
-        return Literal(text, verdict=ABSENT, note=f"more digits than the column's scale of {logical.scale}")
+        return Literal(
+            text, verdict=ABSENT, note=f"more digits than the column's scale of {logical.scale}"
+        )
     if column.physical != "BYTE_ARRAY":
-        return Literal(text, (unscaled.to_bytes(width_of(column), _byte_order(column), signed=True),))
+        return Literal(
+            text, (unscaled.to_bytes(width_of(column), _byte_order(column), signed=True),)
+        )
     widths = _widths(unscaled, logical.precision)
     return Literal(
         text,
@@ -267,13 +301,17 @@ def _format_decimal(column: Column, plain: bytes) -> str:
     unscaled = int.from_bytes(plain, _byte_order(column), signed=True)
     scale = logical_of(column).scale
     digits = str(abs(unscaled)).rjust(scale + 1, "0")
-    whole, fraction = (digits[:-scale], f".{digits[-scale:]}") if scale > 0 else (digits + "0" * -scale, "")
+    whole, fraction = (
+        (digits[:-scale], f".{digits[-scale:]}") if scale > 0 else (digits + "0" * -scale, "")
+    )
     return ("-" if unscaled < 0 else "") + whole + fraction
 
 
 def _expect_decimal(column: Column) -> str:
     logical = logical_of(column)
-    return f"a decimal number of {logical.precision} digits, {logical.scale} of them behind the point"
+    return (
+        f"a decimal number of {logical.precision} digits, {logical.scale} of them behind the point"
+    )
 
 
 INTEGERS = Notation(_parse_integer, _format_integer, _expect_integer)
@@ -296,7 +334,14 @@ def _signed(plain: bytes) -> int:
 
 def _infinity(column: Column, text: str) -> Literal:
     most = (1 << 8 * width_of(column) - 1) - 1
-    return Literal(text, ((-most if text.startswith("-") else most).to_bytes(width_of(column), "little", signed=True),))
+    return Literal(
+        text,
+        (
+            (-most if text.startswith("-") else most).to_bytes(
+                width_of(column), "little", signed=True
+            ),
+        ),
+    )
 
 
 def _parse_date(column: Column, text: str) -> Literal:
@@ -320,16 +365,28 @@ def _count_units(column: Column, text: str, instant: iso8601.Instant) -> Literal
     counts = [nanos // iso8601.UNIT_NANOS[logical.unit] for nanos in instant.each]
     if logical.kind == "TIME" and logical.utc:
         counts = [*counts, *equals.times_beside(column, counts[0])]
-    note = "read as UTC" if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
-    return Literal(text, tuple(count.to_bytes(width_of(column), "little", signed=True) for count in counts), note=note)
+    note = (
+        "read as UTC" if logical.kind == "TIMESTAMP" and logical.utc and not instant.zoned else None
+    )
+    return Literal(
+        text,
+        tuple(count.to_bytes(width_of(column), "little", signed=True) for count in counts),
+        note=note,
+    )
 
 
 def _finer(text: str, unit: str) -> Literal:
-    return Literal(text, verdict=ABSENT, note=f"more precise than the column's unit, {unit.lower()}")
+    return Literal(
+        text, verdict=ABSENT, note=f"more precise than the column's unit, {unit.lower()}"
+    )
 
 
 def _parse_timestamp(column: Column, text: str) -> Literal:
-    return _infinity(column, text) if text.lower() in _INFINITIES else _count_units(column, text, iso8601.parse_timestamp(text))
+    return (
+        _infinity(column, text)
+        if text.lower() in _INFINITIES
+        else _count_units(column, text, iso8601.parse_timestamp(text))
+    )
 
 
 def _format_timestamp(column: Column, plain: bytes) -> str:
@@ -350,7 +407,11 @@ def _parse_int96(column: Column, text: str) -> Literal:
         return _finer(text, "NANOS")
     if column.reading.is_hybrid and instant.nanos < _FROM_1900:
         return Literal(text, verdict=CANNOT_SAY, note=HYBRID)
-    if column.reading.has_nanos and not instant.nanos % 1000 and not re.search(r"(?a)[.,]\d{9}", text):
+    if (
+        column.reading.has_nanos
+        and not instant.nanos % 1000
+        and not re.search(r"(?a)[.,]\d{9}", text)
+    ):
         return Literal(text, verdict=CANNOT_SAY, note=_NANOS)
     forms = tuple(form for nanos in instant.each for form in int96.forms_of(nanos))
     return Literal(text, forms, note=None if instant.zoned else "read as UTC")
@@ -377,12 +438,24 @@ def _format_interval(column: Column, plain: bytes) -> str:
     return iso8601.format_duration(months, days, millis)
 
 
-DATES = Notation(_parse_date, lambda column, plain: iso8601.format_date(_signed(plain)), lambda column: "a date as YYYY-MM-DD")
+DATES = Notation(
+    _parse_date,
+    lambda column, plain: iso8601.format_date(_signed(plain)),
+    lambda column: "a date as YYYY-MM-DD",
+)
 TIMES = Notation(
     lambda column, text: _count_units(column, text, iso8601.parse_time(text)),
     lambda column, plain: iso8601.format_time(_signed(plain), logical_of(column).unit),
     _expect_time,
 )
 TIMESTAMPS = Notation(_parse_timestamp, _format_timestamp, _expect_time)
-INT96 = Notation(_parse_int96, _format_int96, lambda column: "YYYY-MM-DDTHH:MM:SS with fractions to nanos, or 12 bytes as 0x..")
-INTERVALS = Notation(_parse_interval, _format_interval, lambda column: "an ISO 8601 duration to milliseconds, such as P1M2DT3.004S")
+INT96 = Notation(
+    _parse_int96,
+    _format_int96,
+    lambda column: "YYYY-MM-DDTHH:MM:SS with fractions to nanos, or 12 bytes as 0x..",
+)
+INTERVALS = Notation(
+    _parse_interval,
+    _format_interval,
+    lambda column: "an ISO 8601 duration to milliseconds, such as P1M2DT3.004S",
+)

@@ -8,7 +8,10 @@ _DECOMPRESS, _EXTRACT = "decompress it first", "extract it first"
 _AS_PARQUET = "only Parquet files can have filters: write its data as Parquet"
 _OF_AN_ERROR = "look at its text, which may be the answer to a failed download"
 OTHER_KINDS: dict[bytes, tuple[str, str]] = {
-    b"version https://git-lfs.github.com/spec/": ("a Git LFS pointer, which stands for the file", "fetch the file: git lfs pull"),
+    b"version https://git-lfs.github.com/spec/": (
+        "a Git LFS pointer, which stands for the file",
+        "fetch the file: git lfs pull",
+    ),
     b"\x1f\x8b": ("a file compressed by gzip", _DECOMPRESS),
     b"\x28\xb5\x2f\xfd": ("a file compressed by Zstandard", _DECOMPRESS),
     b"BZh": ("a file compressed by bzip2", _DECOMPRESS),
@@ -42,14 +45,20 @@ def name_other_kind(start: bytes) -> tuple[str, str] | None:
     if start[257:262] == b"ustar":
         return "a tar archive", _EXTRACT
     if start and not start.strip(b"\0"):
-        return "a file of zero bytes, which was never written or was cut off", "write or copy it again"
+        return (
+            "a file of zero bytes, which was never written or was cut off",
+            "write or copy it again",
+        )
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text[:1] == b"<":
         return "a document of HTML or XML", _OF_AN_ERROR
     if text[:1] in (b"{", b"["):
         return "a file of JSON", f"{_AS_PARQUET}; or {_OF_AN_ERROR}"
     # Cut in the middle of a character, the last bytes may be invalid.
-    is_text = not re.search(rb"[\0-\x08\x0e-\x1f]", text) and len(text.decode(errors="ignore").encode()) > len(text) - 4
+    is_text = (
+        not re.search(rb"[\0-\x08\x0e-\x1f]", text)
+        and len(text.decode(errors="ignore").encode()) > len(text) - 4
+    )
     first_line = text.split(b"\n")[0]
     if is_text and text and re.search(rb"[,;\t|]", first_line) and b"\n" in text:
         return "a file of text, such as CSV", _AS_PARQUET

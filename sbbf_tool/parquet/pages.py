@@ -81,7 +81,9 @@ class ReadStream(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         remaining = max(0, self._size - self._position)
-        data = self._read(self._position, remaining if size is None or size < 0 else min(size, remaining))
+        data = self._read(
+            self._position, remaining if size is None or size < 0 else min(size, remaining)
+        )
         self._position += len(data)
         return data
 
@@ -126,7 +128,11 @@ class StoredPage(NamedTuple):
         """The part of the header that describes the values of a data page; None for other pages, and if it does not count the values."""
         kind, header = self.header.type, self.header
         data = (
-            header.data_page_header if kind == PageType.DATA_PAGE else header.data_page_header_v2 if kind == PageType.DATA_PAGE_V2 else None
+            header.data_page_header
+            if kind == PageType.DATA_PAGE
+            else header.data_page_header_v2
+            if kind == PageType.DATA_PAGE_V2
+            else None
         )
         return None if data is None or data.num_values is None or data.num_values < 0 else data
 
@@ -158,7 +164,10 @@ def read_page(read: Read, position: int, end: int) -> StoredPage:
     try:
         header, length = read_prefix(PageHeader, read, position, end, _FIRST_WINDOW)
     except UnreadableError as error:
-        raise UnreadableError("the bytes are truncated, or are not a page header", place=f"page header at byte {position:,}") from error
+        raise UnreadableError(
+            "the bytes are truncated, or are not a page header",
+            place=f"page header at byte {position:,}",
+        ) from error
     page = StoredPage(position, length, header)
     if header.compressed_page_size is None or header.compressed_page_size < 0:
         raise UnreadableError("the header does not state the size of its page", place=page.place)
@@ -186,8 +195,15 @@ def page_range(meta: ColumnMetaData) -> tuple[int, int]:
 def data_encodings(meta: ColumnMetaData) -> set[int] | None:
     """Return the encodings of the chunk's data pages; None if the footer does not show them."""
     if meta.encoding_stats:
-        return {entry.encoding for entry in meta.encoding_stats if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)}
-    encodings = set(meta.encodings or ()) - {Encoding.RLE, Encoding.BIT_PACKED}  # the encodings of levels
+        return {
+            entry.encoding
+            for entry in meta.encoding_stats
+            if entry.page_type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2)
+        }
+    encodings = set(meta.encodings or ()) - {
+        Encoding.RLE,
+        Encoding.BIT_PACKED,
+    }  # the encodings of levels
     # Besides RLE_DICTIONARY, PLAIN is the encoding of either the dictionary page or data pages after it.
     return None if not encodings or Encoding.RLE_DICTIONARY in encodings else encodings
 
@@ -248,7 +264,11 @@ class ChunkMeta:
     @property
     def nulls(self) -> int | None:
         """Number of nulls. Writers disagree on whether an empty list counts as a null."""
-        return None if self._meta.statistics is None else _stated_count(self._meta.statistics.null_count)
+        return (
+            None
+            if self._meta.statistics is None
+            else _stated_count(self._meta.statistics.null_count)
+        )
 
     @property
     def non_null_values(self) -> int | None:
@@ -259,7 +279,10 @@ class ChunkMeta:
         if values is None or nulls is None or nulls > values:
             return None
         statistics = self._meta.statistics  # `nulls` comes from it
-        has_bounds = any(getattr(statistics, name) is not None for name in ("min", "max", "min_value", "max_value"))
+        has_bounds = any(
+            getattr(statistics, name) is not None
+            for name in ("min", "max", "min_value", "max_value")
+        )
         return None if nulls == values and has_bounds else values - nulls
 
     @property
@@ -320,12 +343,20 @@ class ChunkMeta:
         """
         names = ("type", "path_in_schema", "codec", "num_values", "total_compressed_size")
         is_same = all(getattr(self._meta, name) == getattr(other, name) for name in names)
-        return not self.is_locked and is_same and _dictionary_bytes(self._meta) == _dictionary_bytes(other)
+        return (
+            not self.is_locked
+            and is_same
+            and _dictionary_bytes(self._meta) == _dictionary_bytes(other)
+        )
 
 
 def _dictionary_bytes(meta: ColumnMetaData) -> int | None:
     """Return the distance from dictionary page to first data page; None without a dictionary."""
-    return None if meta.dictionary_page_offset is None else meta.data_page_offset - meta.dictionary_page_offset
+    return (
+        None
+        if meta.dictionary_page_offset is None
+        else meta.data_page_offset - meta.dictionary_page_offset
+    )
 
 
 def _stated_count(number: int | None) -> int | None:
@@ -334,10 +365,15 @@ def _stated_count(number: int | None) -> int | None:
 
 def with_checked_sizes(pages: ChunkPages, ensure_size: EnsureSize) -> ChunkPages:
     """Return the same pages; before their streams return a byte of a page, `ensure_size` checks its sizes and may raise an error."""
-    return pages._replace(open_arrow=partial(open_checked, pages.open_arrow, (pages.meta,), ensure_size), ensure_size=ensure_size)
+    return pages._replace(
+        open_arrow=partial(open_checked, pages.open_arrow, (pages.meta,), ensure_size),
+        ensure_size=ensure_size,
+    )
 
 
-def open_checked(open_arrow: Callable[[], NativeFile], metas: Iterable[ColumnMetaData], ensure_size: EnsureSize) -> NativeFile:
+def open_checked(
+    open_arrow: Callable[[], NativeFile], metas: Iterable[ColumnMetaData], ensure_size: EnsureSize
+) -> NativeFile:
     """Open a stream of a file that checks the sizes of a page of these chunks before it returns a byte of the page."""
     import pyarrow
 
@@ -387,9 +423,14 @@ class HeaderWalk:
             try:
                 page = read_page(read, self._position, self._end)
                 if page.end > self._size:
-                    raise UnreadableError(f"its page of {page.stored:,} bytes would run past the end of the file", place=page.place)
+                    raise UnreadableError(
+                        f"its page of {page.stored:,} bytes would run past the end of the file",
+                        place=page.place,
+                    )
             except UnreadableError as error:
-                raise UnreadableError(f"the pages cannot be decoded ({error.place}: {error.message})") from error
+                raise UnreadableError(
+                    f"the pages cannot be decoded ({error.place}: {error.message})"
+                ) from error
             page.ensure_size(self._ensure_size)
             self._remaining_values -= page.values
             self._position = page.end

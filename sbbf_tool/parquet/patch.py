@@ -60,5 +60,10 @@ def plan_append(
         places[key] = FilterPlace(position, length)
         pieces += filters[key]
         position += length
-    raw = set_filters(footer.raw, {**dict.fromkeys(drop), **(correct or {}), **places}, footer.cipher, index=footer.index)
+    raw = set_filters(
+        footer.raw,
+        {**dict.fromkeys(drop), **(correct or {}), **places},
+        footer.cipher,
+        index=footer.index,
+    )
     return Patch(keep, (*pieces, *footer.stored(raw)), raw, places)

@@ -25,7 +25,14 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet import equals, levels, statistics
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding, PageType
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, EnsureSize, Read, StoredPage, page_range, read_page
+from sbbf_tool.parquet.pages import (
+    DICTIONARY_ENCODINGS,
+    EnsureSize,
+    Read,
+    StoredPage,
+    page_range,
+    read_page,
+)
 from sbbf_tool.parquet.statistics import Extremes
 
 if TYPE_CHECKING:
@@ -53,7 +60,9 @@ def _decompress_lz4(stored: bytes | memoryview, plain: memoryview) -> int:
                 if not 0 < length <= len(stored) - position:
                     raise ValueError("no blocks of Hadoop")
                 block = stored[position : position + length]
-                written += cramjam.lz4.decompress_block_into(block, plain[written:end], output_len=end - written)
+                written += cramjam.lz4.decompress_block_into(
+                    block, plain[written:end], output_len=end - written
+                )
                 position += length
         if written == len(plain) and position == len(stored):
             return written
@@ -68,11 +77,18 @@ _CODECS: dict[int, Callable[[bytes | memoryview, memoryview], int]] = {
     CompressionCodec.BROTLI: cramjam.brotli.decompress_into,
     CompressionCodec.LZ4: _decompress_lz4,
     CompressionCodec.ZSTD: cramjam.zstd.decompress_into,
-    CompressionCodec.LZ4_RAW: lambda stored, plain: int(cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))),
+    CompressionCodec.LZ4_RAW: lambda stored, plain: int(
+        cramjam.lz4.decompress_block_into(stored, plain, output_len=len(plain))
+    ),
 }
 """Functions that decompress into memory of the stated size and return the number of bytes written, without numpy or pyarrow."""
 
-_ENCODINGS = {Encoding.PLAIN, *DICTIONARY_ENCODINGS, Encoding.RLE, Encoding.BIT_PACKED}  # the last two encode levels
+_ENCODINGS = {
+    Encoding.PLAIN,
+    *DICTIONARY_ENCODINGS,
+    Encoding.RLE,
+    Encoding.BIT_PACKED,
+}  # the last two encode levels
 
 
 class NotPlainError(Exception):
@@ -95,7 +111,9 @@ def _hash_byte_arrays(plain: memoryview, count: int) -> tuple[memoryview, memory
         if plain[-len(_PADDING) :] != _PADDING:
             raise
         try:
-            return plain[: -len(_PADDING)], hashing.hash_length_prefixed(plain[: -len(_PADDING)], count)
+            return plain[: -len(_PADDING)], hashing.hash_length_prefixed(
+                plain[: -len(_PADDING)], count
+            )
         except UnreadableError:
             pass
         raise
@@ -136,7 +154,9 @@ class PlainPage:
             values = np.frombuffer(self.plain, np.uint8).reshape(-1, width)[places]
             return cast("NDArray[np.bool_]", (values == np.frombuffer(plain, np.uint8)).all(axis=1))
         spans = [*islice(prefixed_spans(self.plain, len(self)), int(places.max()) + 1)]
-        return np.array([self.plain[slice(*spans[place])] == plain for place in places.tolist()], np.bool_)
+        return np.array(
+            [self.plain[slice(*spans[place])] == plain for place in places.tolist()], np.bool_
+        )
 
 
 ReadIndices: TypeAlias = "Callable[[], tuple[Callable[[], NDArray[np.int64]], NDArray[np.uint32]]]"
@@ -157,7 +177,13 @@ def _is_readable(column: Column, meta: ColumnMetaData) -> bool:
 class PlainChunk:
     """One column chunk, page by page; `ensure_size` accepts the sizes that a page header states, or raises an error."""
 
-    def __init__(self, read: Read, column: Column, meta: ColumnMetaData, ensure_size: EnsureSize = lambda stored, size: None) -> None:
+    def __init__(
+        self,
+        read: Read,
+        column: Column,
+        meta: ColumnMetaData,
+        ensure_size: EnsureSize = lambda stored, size: None,
+    ) -> None:
         self._read = read
         self._ensure_size = ensure_size
         self._column = column
@@ -221,7 +247,11 @@ class PlainChunk:
     def _dictionary_page(self, page: StoredPage) -> PlainPage:
         """Read a dictionary page. Raises UnreadableError if the page contradicts itself: then no reader can read the chunk."""
         header = page.header.dictionary_page_header
-        if not page.is_dictionary or header is None or header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
+        if (
+            not page.is_dictionary
+            or header is None
+            or header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY)
+        ):
             raise NotPlainError
         count, place = header.num_values, f"dictionary page at byte {page.offset:,}"
         page.ensure_size(self._ensure_size)
@@ -235,10 +265,15 @@ class PlainChunk:
         try:
             plain = self._decompress(body, page.size, self._meta.codec)
         except ValueError as error:
-            raise UnreadableError(f"the page cannot be decompressed: {error}", place=place) from error
+            raise UnreadableError(
+                f"the page cannot be decompressed: {error}", place=place
+            ) from error
         width = self._column.width
         if width is not None and len(plain) != count * width:
-            raise UnreadableError(f"the page has {len(plain):,} bytes for {count:,} values of {width} bytes", place=place)
+            raise UnreadableError(
+                f"the page has {len(plain):,} bytes for {count:,} values of {width} bytes",
+                place=place,
+            )
         return self._page(plain, count, page, place)
 
     def _data_page(self, page: StoredPage, first_row: int) -> PlainPage:
@@ -250,7 +285,11 @@ class PlainChunk:
             raise NotPlainError from None
         if self._column.width is not None and len(plain) != count * self._column.width:
             raise NotPlainError
-        rows = None if self._column.max_repetition else partial(self._rows, defined, page.values, first_row)
+        rows = (
+            None
+            if self._column.max_repetition
+            else partial(self._rows, defined, page.values, first_row)
+        )
         return self._page(plain, count, page, f"page at byte {page.offset:,}", rows)
 
     def _read_indices(
@@ -274,7 +313,10 @@ class PlainChunk:
 
         if not (highest := self._column.max_definition):
             return np.arange(first_row, first_row + count)
-        return np.flatnonzero(levels.decode(defined, highest.bit_length(), count) == highest) + first_row
+        return (
+            np.flatnonzero(levels.decode(defined, highest.bit_length(), count) == highest)
+            + first_row
+        )
 
     def _levels_and_values(self, page: StoredPage) -> tuple[memoryview, memoryview]:
         page.ensure_size(self._ensure_size)
@@ -296,7 +338,9 @@ class PlainChunk:
             _ensure_sum(body, page, place)
         return body
 
-    def _page(self, plain: memoryview, count: int, page: StoredPage, place: str, rows: Any = None) -> PlainPage:
+    def _page(
+        self, plain: memoryview, count: int, page: StoredPage, place: str, rows: Any = None
+    ) -> PlainPage:
         """Build the page of these `count` values. Raises UnreadableError if there are fewer, or bytes after the last one: then levels were
         read as values, or the writer miscounted.
         """
@@ -310,7 +354,9 @@ class PlainChunk:
             raise error.at(place=place) from error.__cause__
         return PlainPage(column, plain, hashes, page.header.type, page.end - page.offset, rows)
 
-    def decompress_page(self, stored: bytes, page: StoredPage, size: int, place: str) -> tuple[bytes, bool]:
+    def decompress_page(
+        self, stored: bytes, page: StoredPage, size: int, place: str
+    ) -> tuple[bytes, bool]:
         """Return a page as its `size` bytes without compression, and whether it may have values besides nulls. Raises ValueError.
 
         UnreadableError says that its checksum is wrong.
@@ -325,18 +371,32 @@ class PlainChunk:
         except NotPlainError:
             raise ValueError("its levels have a form that sbbf does not read") from None
 
-    def _split(self, body: bytes, page: StoredPage, size: int) -> tuple[memoryview, memoryview, memoryview]:
+    def _split(
+        self, body: bytes, page: StoredPage, size: int
+    ) -> tuple[memoryview, memoryview, memoryview]:
         """Split a data page, of `size` bytes without compression, into the bytes before its values, definition levels, and values."""
         data = page.data
         if page.header.type == PageType.DATA_PAGE_V2:
             # The levels are not compressed, and the header states their lengths.
-            repeated, defined = data.repetition_levels_byte_length or 0, data.definition_levels_byte_length or 0
+            repeated, defined = (
+                data.repetition_levels_byte_length or 0,
+                data.definition_levels_byte_length or 0,
+            )
             size -= repeated + defined
             if min(repeated, defined, size) < 0 or repeated + defined > len(body):
                 raise NotPlainError
-            before, values = memoryview(body)[: repeated + defined], memoryview(body)[repeated + defined :]
-            codec = CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._meta.codec
-            return before, before[repeated:], self._decompress(values, size, codec) if size else values[:0]
+            before, values = (
+                memoryview(body)[: repeated + defined],
+                memoryview(body)[repeated + defined :],
+            )
+            codec = (
+                CompressionCodec.UNCOMPRESSED if data.is_compressed is False else self._meta.codec
+            )
+            return (
+                before,
+                before[repeated:],
+                self._decompress(values, size, codec) if size else values[:0],
+            )
         # A length precedes each kind of levels; levels that are always 0 are missing.
         plain, start, end = self._decompress(body, size, self._meta.codec), 0, 0
         for highest, encoding in (

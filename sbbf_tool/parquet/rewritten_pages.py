@@ -22,7 +22,14 @@ from sbbf_tool.errors import UnreadableError
 from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.footer import MAGIC
 from sbbf_tool.parquet.idl.ttypes import ColumnMetaData, CompressionCodec, Encoding
-from sbbf_tool.parquet.pages import ChunkPages, ReadStream, StoredPage, count_of, page_range, read_pages
+from sbbf_tool.parquet.pages import (
+    ChunkPages,
+    ReadStream,
+    StoredPage,
+    count_of,
+    page_range,
+    read_pages,
+)
 from sbbf_tool.parquet.plain_pages import NotPlainError, PlainChunk
 from sbbf_tool.parquet.structs import build_struct
 
@@ -79,8 +86,13 @@ class RewrittenPages(NewPages):
         self._chunk = PlainChunk(pages.read, column, pages.meta)
         self._pages = list(self._follow())
         self._last: tuple[int, bytes] | None = None
-        sizes = (len(_build_header(page, self._size(page), None)) + self._size(page) for page in self._pages)
-        super().__init__(pages.meta, sizes, has_dictionary=bool(self._pages) and self._pages[0].is_dictionary)
+        sizes = (
+            len(_build_header(page, self._size(page), None)) + self._size(page)
+            for page in self._pages
+        )
+        super().__init__(
+            pages.meta, sizes, has_dictionary=bool(self._pages) and self._pages[0].is_dictionary
+        )
         self.meta.codec = CompressionCodec.UNCOMPRESSED
 
     def _follow(self) -> Iterator[StoredPage]:
@@ -91,7 +103,10 @@ class RewrittenPages(NewPages):
         remaining_values, is_first = count_of(meta.num_values), True
         for page in read_pages(self._source.read, meta, end):
             if page.end > end:
-                raise UnreadableError("the header states a size of its page that exceeds the column chunk", place=page.place)
+                raise UnreadableError(
+                    "the header states a size of its page that exceeds the column chunk",
+                    place=page.place,
+                )
             page.ensure_size(self._source.ensure_size)
             if page.values or (page.is_dictionary and is_first):
                 yield page
@@ -100,13 +115,19 @@ class RewrittenPages(NewPages):
             position = page.end
         if remaining_values > 0:
             missing = f"{remaining_values:,} values are missing where the pages end"
-            stated = f"total_compressed_size in the footer is {count_of(meta.total_compressed_size):,}"
+            stated = (
+                f"total_compressed_size in the footer is {count_of(meta.total_compressed_size):,}"
+            )
             raise UnreadableError(f"{missing}; {stated}", place=f"page header at byte {position:,}")
         if remaining_values:
-            raise UnreadableError(f"the pages have {-remaining_values:,} more values than the footer states")
+            raise UnreadableError(
+                f"the pages have {-remaining_values:,} more values than the footer states"
+            )
 
     def _size(self, page: StoredPage) -> int:
-        return page.stored if self._source.meta.codec == CompressionCodec.UNCOMPRESSED else page.size
+        return (
+            page.stored if self._source.meta.codec == CompressionCodec.UNCOMPRESSED else page.size
+        )
 
     def content(self, at: int, start: int) -> bytes:
         """Return the header and the body of a page from byte `start` on; the last page is kept."""
@@ -114,12 +135,21 @@ class RewrittenPages(NewPages):
             page = self._pages[at]
             place, size = f"page at byte {page.body:,}", self._size(page)
             try:
-                body, has_values = self._chunk.decompress_page(self._source.read(page.body, page.stored), page, size, place)
+                body, has_values = self._chunk.decompress_page(
+                    self._source.read(page.body, page.stored), page, size, place
+                )
             except (ValueError, NotPlainError) as error:
-                raise UnreadableError(f"the page cannot be decompressed: {error}", place=place) from error
+                raise UnreadableError(
+                    f"the page cannot be decompressed: {error}", place=place
+                ) from error
             if len(body) != size:
-                raise UnreadableError("the page does not have the size that its header states", place=place)
-            self._last = at, _build_header(page, size, None if has_values else Encoding.PLAIN) + body
+                raise UnreadableError(
+                    "the page does not have the size that its header states", place=place
+                )
+            self._last = (
+                at,
+                _build_header(page, size, None if has_values else Encoding.PLAIN) + body,
+            )
         return self._last[1][start:]
 
 

@@ -58,7 +58,12 @@ def set_filters(
         offset = None if place is None else compact.build_int(place.offset)
         length = None if place is None or place.length is None else compact.build_int(place.length)
         return compact.set_fields(
-            meta, position, {_BLOOM_FILTER_OFFSET: (compact.I64, offset), _BLOOM_FILTER_LENGTH: (compact.I32, length)}
+            meta,
+            position,
+            {
+                _BLOOM_FILTER_OFFSET: (compact.I64, offset),
+                _BLOOM_FILTER_LENGTH: (compact.I32, length),
+            },
         )
 
     return _edit_metadata(raw, places, change, cipher, leave_decrypted, index)
@@ -102,7 +107,12 @@ def _edit_metadata(
 
 
 def _edit_encrypted(
-    raw: bytes, key: ChunkKey, field: compact.WireField, change: _Change | None, cipher: Cipher, leave_decrypted: bool
+    raw: bytes,
+    key: ChunkKey,
+    field: compact.WireField,
+    change: _Change | None,
+    cipher: Cipher,
+    leave_decrypted: bool,
 ) -> compact.Splice:
     if not cipher.has_key(key):
         raise LockedError("the metadata of a column is encrypted", hint="give its key")
@@ -115,13 +125,17 @@ def _edit_encrypted(
     return compact.Splice(field.value, field.end, compact.build_varint(len(plain)) + plain)
 
 
-def _chunk_positions(raw: bytes, chunks: set[ChunkKey], index: ChunkIndex | None) -> list[tuple[ChunkKey, int]]:
+def _chunk_positions(
+    raw: bytes, chunks: set[ChunkKey], index: ChunkIndex | None
+) -> list[tuple[ChunkKey, int]]:
     """Locate the `ColumnChunk` struct of each of these chunks in the footer's bytes."""
     if index is None:
         index = index_chunks(raw)
     if index is None:
         return walk_to_chunks(raw, chunks)
-    return [(key, start) for key in sorted(chunks) if (start := index.chunk_start(*key)) is not None]
+    return [
+        (key, start) for key in sorted(chunks) if (start := index.chunk_start(*key)) is not None
+    ]
 
 
 def walk_to_chunks(raw: bytes, chunks: set[ChunkKey]) -> list[tuple[ChunkKey, int]]:
@@ -138,7 +152,11 @@ def walk_to_chunks(raw: bytes, chunks: set[ChunkKey]) -> list[tuple[ChunkKey, in
 
 
 def _struct_list(
-    raw: bytes, struct: int, field_id: int, numbers: Mapping[int, object] | set[int], ends: compact.Ends
+    raw: bytes,
+    struct: int,
+    field_id: int,
+    numbers: Mapping[int, object] | set[int],
+    ends: compact.Ends,
 ) -> list[tuple[int, int]]:
     """List (number, start) of the elements `numbers` in the list of structs that is field `field_id` of the struct at `struct`."""
     field = compact.last_field(compact.fields(raw, struct, ends)[0], field_id, compact.LIST)

@@ -54,16 +54,26 @@ def of_fixed(column: Column, values: memoryview) -> Extremes | None:
     return kernels.active().extremes_fixed(values, column.width, order)
 
 
-def of_variable(column: Column, data: Buffer, offsets: Buffer, offset_width: int) -> Extremes | None:
+def of_variable(
+    column: Column, data: Buffer, offsets: Buffer, offset_width: int
+) -> Extremes | None:
     """Find the extremes of BYTE_ARRAY values in Arrow's layout."""
-    return kernels.active().extremes_variable(data, offsets, offset_width) if order_of(column) == BYTES else None
+    return (
+        kernels.active().extremes_variable(data, offsets, offset_width)
+        if order_of(column) == BYTES
+        else None
+    )
 
 
 def of_plain(column: Column, page: memoryview, count: int) -> Extremes | None:
     """Find the extremes of the `count` values of a page in PLAIN form, without its levels. Raises ValueError for another number."""
     if column.width is not None:
         return of_fixed(column, page)
-    return kernels.active().extremes_length_prefixed(page, count) if order_of(column) == BYTES else None
+    return (
+        kernels.active().extremes_length_prefixed(page, count)
+        if order_of(column) == BYTES
+        else None
+    )
 
 
 def _of_floats(column: Column, values: memoryview) -> Extremes | None:
@@ -97,7 +107,9 @@ def bounds(footer: Footer, row_group: int, column: Column) -> Bounds | None:
     """
     if order_of(column) == DECIMAL and column.width is None:
         return None
-    low, high = (key_of(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None))
+    low, high = (
+        key_of(column, plain) for plain in stated_bounds(footer, row_group, column) or (None, None)
+    )
     return Bounds(low, high) if low is not None and high is not None and low <= high else None
 
 
@@ -111,10 +123,17 @@ class StatisticsCheck:
         meta = footer.chunk(row_group, column.index)
         statistics = meta.statistics if meta is not None else None
         self._column = column
-        self._has_newer = statistics is not None and (statistics.min_value is not None or statistics.max_value is not None)
+        self._has_newer = statistics is not None and (
+            statistics.min_value is not None or statistics.max_value is not None
+        )
         self._names = ("min_value", "max_value") if self._has_newer else ("min", "max")
-        is_comparable = has_extremes(column) and (_has_order(footer, column) if self._has_newer else order_of(column) != UNSIGNED)
-        self._low, self._high = (key_of(column, getattr(statistics, name, None)) if is_comparable else None for name in self._names)
+        is_comparable = has_extremes(column) and (
+            _has_order(footer, column) if self._has_newer else order_of(column) != UNSIGNED
+        )
+        self._low, self._high = (
+            key_of(column, getattr(statistics, name, None)) if is_comparable else None
+            for name in self._names
+        )
         self._null_count = statistics.null_count if statistics is not None else None
         self._num_values = (meta.num_values or 0) if meta is not None else 0
         self.smallest: Any = None
@@ -145,7 +164,11 @@ class StatisticsCheck:
         if self._high is not None and self.largest is not None and self.largest > self._high:
             contradictions.append(f"a value is above {self._names[1]}")
         stated = self._null_count
-        if values is not None and stated is not None and stated != (nulls := self._num_values - values):
+        if (
+            values is not None
+            and stated is not None
+            and stated != (nulls := self._num_values - values)
+        ):
             # Readers compare the count with 0 and with the number of values. Writers disagree on whether an empty list counts as a null.
             harm = f"counts of nulls are wrong, but {NO_ROW_LOST}"
             if stated == self._num_values:
@@ -153,7 +176,9 @@ class StatisticsCheck:
             elif stated == 0:
                 harm = "queries for null lose rows"
             if stated > nulls or not self._column.max_repetition:
-                contradictions.append(f"null_count is {stated:,}, the chunk has {nulls:,} nulls: {harm}")
+                contradictions.append(
+                    f"null_count is {stated:,}, the chunk has {nulls:,} nulls: {harm}"
+                )
         return tuple(contradictions)
 
 
@@ -166,11 +191,17 @@ def stated_bounds(footer: Footer, row_group: int, column: Column) -> tuple[bytes
     if meta is None or meta.statistics is None:
         return None
     statistics = meta.statistics
-    if statistics.min_value is not None and statistics.max_value is not None and _has_order(footer, column):
+    if (
+        statistics.min_value is not None
+        and statistics.max_value is not None
+        and _has_order(footer, column)
+    ):
         return statistics.min_value, statistics.max_value
     if statistics.min is None or statistics.max is None:
         return None
-    is_signed = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE") and not (column.logical is not None and not column.logical.signed)
+    is_signed = column.physical in ("INT32", "INT64", "FLOAT", "DOUBLE") and not (
+        column.logical is not None and not column.logical.signed
+    )
     if not is_signed and statistics.min != statistics.max:
         return None
     is_bytes = column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -202,7 +233,11 @@ def key_of(column: Column, plain: bytes | None) -> Any:
     if plain is None or order is None:
         return None
     if order in (SIGNED, UNSIGNED):
-        return int.from_bytes(plain, "little", signed=order == SIGNED) if len(plain) == (column.width or 1) else None
+        return (
+            int.from_bytes(plain, "little", signed=order == SIGNED)
+            if len(plain) == (column.width or 1)
+            else None
+        )
     if order == FLOAT:
         try:
             (number,) = struct.unpack(column.float_format or "<e", plain)

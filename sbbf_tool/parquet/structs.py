@@ -54,7 +54,9 @@ def _fields(cls: Any) -> dict[int, tuple[str, int, Any]]:
 
 def _read_struct(target: Any, data: bytes, pos: int, depth: int) -> int:
     if depth > compact.MAX_DEPTH:
-        raise UnreadableError(f"structs are nested more than {compact.MAX_DEPTH} deep", place=f"byte {pos:,}")
+        raise UnreadableError(
+            f"structs are nested more than {compact.MAX_DEPTH} deep", place=f"byte {pos:,}"
+        )
     cls: Any = type(target)
     fields = _fields(cls)
     values: dict[str, object] = target.__dict__
@@ -89,7 +91,9 @@ def _read_value(data: bytes, pos: int, kind: int, arguments: Any, depth: int) ->
     if kind == compact.BINARY:
         length, start = _read_length(data, pos)
         pos = start + length
-        return data[start:pos] if arguments == "BINARY" else data[start:pos].decode("utf-8", "replace"), pos
+        return data[start:pos] if arguments == "BINARY" else data[start:pos].decode(
+            "utf-8", "replace"
+        ), pos
     if kind == compact.STRUCT:
         inner = arguments[0]()
         return inner, _read_struct(inner, data, pos, depth + 1)
@@ -106,7 +110,9 @@ def _read_list(data: bytes, pos: int, arguments: Any, depth: int) -> tuple[list[
     if count == 15:
         count, pos = _read_length(data, pos)
     if count and (compact.TRUE if kind == compact.FALSE else kind) != element:
-        raise UnreadableError(f"the elements of a list have type {kind}, not {element}", place=f"byte {start:,}")
+        raise UnreadableError(
+            f"the elements of a list have type {kind}, not {element}", place=f"byte {start:,}"
+        )
     values: list[object] = []
     for _ in range(count):
         value, pos = _read_value(data, pos, element, of_element, depth)
@@ -118,7 +124,10 @@ def _read_length(data: bytes, pos: int) -> tuple[int, int]:
     """Read the length of a string or a list. It cannot exceed the number of all bytes, since an element has at least one."""
     length, end = _read_varint(data, pos, 32)
     if length > len(data):
-        raise UnreadableError(f"a length of {length:,} exceeds the {len(data):,} bytes of the struct", place=f"byte {pos:,}")
+        raise UnreadableError(
+            f"a length of {length:,} exceeds the {len(data):,} bytes of the struct",
+            place=f"byte {pos:,}",
+        )
     return length, end
 
 
@@ -162,7 +171,9 @@ def parse_prefix(cls: type[_Struct], data: bytes) -> tuple[_Struct, int]:
         raise UnreadableError(f"not a readable {cls.__name__} ({error.message}{where})") from error
 
 
-def read_prefix(cls: type[_Struct], read: Callable[[int, int], bytes], position: int, end: int, window: int) -> tuple[_Struct, int]:
+def read_prefix(
+    cls: type[_Struct], read: Callable[[int, int], bytes], position: int, end: int, window: int
+) -> tuple[_Struct, int]:
     """Read and parse an instance that begins at `position` and ends by `end`; `window` bytes are read first, more if they do not suffice.
 
     Return it and its length. Raises UnreadableError.

@@ -31,8 +31,23 @@ from sbbf_tool.errors import ErrorPlace, UnreadableError
 from sbbf_tool.parquet import equals, int96, statistics
 from sbbf_tool.parquet.columns import Column, ensure_readable, is_leaf
 from sbbf_tool.parquet.footer import MAGIC, Footer, build_tail
-from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, Encoding, FileMetaData, RowGroup, SchemaElement, Type
-from sbbf_tool.parquet.pages import DICTIONARY_ENCODINGS, ChunkPages, StoredPage, count_of, data_encodings, read_pages
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnChunk,
+    ColumnMetaData,
+    Encoding,
+    FileMetaData,
+    RowGroup,
+    SchemaElement,
+    Type,
+)
+from sbbf_tool.parquet.pages import (
+    DICTIONARY_ENCODINGS,
+    ChunkPages,
+    StoredPage,
+    count_of,
+    data_encodings,
+    read_pages,
+)
 from sbbf_tool.parquet.rewritten_pages import RewrittenPages
 from sbbf_tool.parquet.statistics import Extremes
 from sbbf_tool.parquet.structs import build_struct
@@ -51,7 +66,12 @@ class PlainValues:
     """A run of non-null values of a column; `len` returns their number. A BOOLEAN value takes one byte, as arrow-rs hashes it."""
 
     def __init__(
-        self, column: Column, array: pa.Array, rows: NDArray[np.int64] | None = None, *, normalised_intervals: bool = False
+        self,
+        column: Column,
+        array: pa.Array,
+        rows: NDArray[np.int64] | None = None,
+        *,
+        normalised_intervals: bool = False,
     ) -> None:
         self.column = column
         self.rows = rows
@@ -66,7 +86,9 @@ class PlainValues:
     def __getitem__(self, position: int) -> bytes:
         """Return the plain bytes of one value."""
         if self._width is not None:
-            return bytes(self._fixed(self._width)[position * self._width : (position + 1) * self._width])
+            return bytes(
+                self._fixed(self._width)[position * self._width : (position + 1) * self._width]
+            )
         value = self._array[position]
         return bytes((value.value if isinstance(value, pa.DictionaryScalar) else value).as_buffer())
 
@@ -77,7 +99,12 @@ class PlainValues:
     def after(self, position: int) -> PlainValues:
         """Return the values from this position on."""
         rows = None if self.rows is None else self.rows[position:]
-        return PlainValues(self.column, self._array.slice(position), rows, normalised_intervals=self._normalised_intervals)
+        return PlainValues(
+            self.column,
+            self._array.slice(position),
+            rows,
+            normalised_intervals=self._normalised_intervals,
+        )
 
     def hashes(self, hasher: ValueHasher = hashing) -> memoryview:
         """Hash every value, in order, with XXH64 as the format requires, unless `hasher` is that of a draft."""
@@ -85,7 +112,9 @@ class PlainValues:
             return hasher.hash_fixed(self._fixed(self._width), self._width)
         if not isinstance(self._array, pa.DictionaryArray):
             return hasher.hash_variable(*_variable(self._array))
-        hashes_of_entries = np.frombuffer(hasher.hash_variable(*_variable(self._array.dictionary)), np.uint64)
+        hashes_of_entries = np.frombuffer(
+            hasher.hash_variable(*_variable(self._array.dictionary)), np.uint64
+        )
         each: NDArray[np.uint64] = hashes_of_entries[_indices(self._array)]
         return each.data.cast("B").cast("Q")
 
@@ -113,15 +142,25 @@ class PlainValues:
 
     def hashes_of_instants_rounded_down(self) -> memoryview:
         """Hash the rounded-down form of the INT96 values that are stored in another form."""
-        return hashing.hash_fixed(int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES)
+        return hashing.hash_fixed(
+            int96.rounded_down(self._fixed(int96.INT96_BYTES)), int96.INT96_BYTES
+        )
 
     def equal_floats(self) -> list[bytes]:
         """Return the plain bytes of floating-point numbers that mean one of these values, stored or not: both zeros, canonical NaNs."""
-        return equals.of_floats(self.column, self._fixed(self._width)) if self._width is not None else []
+        return (
+            equals.of_floats(self.column, self._fixed(self._width))
+            if self._width is not None
+            else []
+        )
 
     def are_nan(self) -> NDArray[np.bool_]:
         """Mark the values that are NaN."""
-        numbers = equals.floats(self.column, self._fixed(self._width)) if self._width is not None else None
+        numbers = (
+            equals.floats(self.column, self._fixed(self._width))
+            if self._width is not None
+            else None
+        )
         return np.zeros(len(self), np.bool_) if numbers is None else np.isnan(numbers)
 
     def _fixed(self, width: int) -> memoryview:
@@ -178,7 +217,12 @@ _Leaves: TypeAlias = "tuple[pa.Array, NDArray[np.int64] | None]"
 
 
 def _decode(
-    pages: ChunkPages | RewrittenPages, footer: Footer, row_group: int, column: Column, *, with_rows: bool
+    pages: ChunkPages | RewrittenPages,
+    footer: Footer,
+    row_group: int,
+    column: Column,
+    *,
+    with_rows: bool,
 ) -> Iterator[PlainValues]:
     group = footer.row_group(row_group)
     if not group.num_rows:
@@ -187,7 +231,9 @@ def _decode(
     normalised = equals.has_interval_mark(footer, column)
     try:
         with ErrorPlace(None, place), pages.open_arrow() as stream:
-            metadata = pq.read_metadata(pa.BufferReader(_narrow_file(footer, row_group, column, pages.meta)))
+            metadata = pq.read_metadata(
+                pa.BufferReader(_narrow_file(footer, row_group, column, pages.meta))
+            )
             chunk = _Chunk(stream, metadata, with_rows=with_rows)
             for array, rows in _read_arrays(chunk, column, pages.meta, group.num_rows):
                 yield PlainValues(column, array, rows, normalised_intervals=normalised)
@@ -202,7 +248,9 @@ def _decode(
         raise UnreadableError(f"the pages cannot be decoded ({counts})", place=place)
 
 
-def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: int) -> Iterator[_Leaves]:
+def _read_arrays(
+    chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: int
+) -> Iterator[_Leaves]:
     """Read all non-null values of a chunk of `num_rows` rows, as arrays of a suitable size."""
 
     def pages() -> Iterator[StoredPage]:
@@ -217,12 +265,16 @@ def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: 
         header = next(pages()).header.dictionary_page_header
         if header is not None and len(first[0].dictionary) == header.num_values:
             for array, rows in chain([first], arrays):
-                array.validate(full=True)  # pyarrow decodes an index past the end of the dictionary without an error
+                array.validate(
+                    full=True
+                )  # pyarrow decodes an index past the end of the dictionary without an error
                 yield array, rows
             return
         # pyarrow removes repeated entries from the dictionary, but not from the indices, which then mean other values. DuckDB 2.0.1
         # writes such dictionaries for an ENUM, with an empty text in place of each value that the row group does not have.
-        plan = plan_batches(column, meta, num_rows, pages, chunk.longest_in_dictionary, expand_dictionary=True)
+        plan = plan_batches(
+            column, meta, num_rows, pages, chunk.longest_in_dictionary, expand_dictionary=True
+        )
         chunk.num_decoded_rows = 0
     yield from _merge_arrays(chunk.leaves(plan.rows, as_dictionary=False))
 
@@ -230,7 +282,9 @@ def _read_arrays(chunk: _Chunk, column: Column, meta: ColumnMetaData, num_rows: 
 class _Chunk:
     """One column chunk for pyarrow: a stream, and metadata that contain no other chunk."""
 
-    def __init__(self, stream: pa.NativeFile, metadata: pq.FileMetaData, *, with_rows: bool = False) -> None:
+    def __init__(
+        self, stream: pa.NativeFile, metadata: pq.FileMetaData, *, with_rows: bool = False
+    ) -> None:
         self._stream = stream
         self._metadata = metadata
         self._with_rows = with_rows
@@ -251,7 +305,9 @@ class _Chunk:
         )
         for batch in reader.iter_batches(batch_rows, use_threads=False):
             rows: NDArray[np.int64] | None = (
-                np.arange(self.num_decoded_rows, self.num_decoded_rows + len(batch)) if self._with_rows else None
+                np.arange(self.num_decoded_rows, self.num_decoded_rows + len(batch))
+                if self._with_rows
+                else None
             )
             self.num_decoded_rows += len(batch)
             array, rows = _leaves(batch.column(0), rows)
@@ -260,7 +316,9 @@ class _Chunk:
 
     def longest_in_dictionary(self) -> int:
         """Return the bytes of the longest value in the dictionary page, provided that the first data page refers to it."""
-        first = next(_Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None)
+        first = next(
+            _Chunk(self._stream, self._metadata).leaves(_ROWS_OF_A_GLANCE, as_dictionary=True), None
+        )
         if first is None:
             return 0
         _, offsets, _ = _variable(first[0].dictionary)
@@ -309,7 +367,9 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMet
     source = footer.row_group(row_group)
     chunk = footer.column_chunk(row_group, column.index)
     meta = copy.copy(meta)
-    meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = meta.key_value_metadata = None
+    meta.statistics = meta.bloom_filter_offset = meta.bloom_filter_length = (
+        meta.key_value_metadata
+    ) = None
     meta.size_statistics = None
     schema = _narrow_schema(footer.metadata.schema, column)
     # Writers leave out what other fields repeat, but pyarrow needs all of it.
@@ -321,7 +381,9 @@ def _narrow_file(footer: Footer, row_group: int, column: Column, meta: ColumnMet
     chunks = [ColumnChunk(file_offset=chunk.file_offset or 0, meta_data=meta)]
     row_groups = [RowGroup(chunks, count_of(source.total_byte_size), source.num_rows)]
     version, created_by = footer.metadata.version or 1, footer.metadata.created_by
-    raw = build_struct(FileMetaData(version, schema, source.num_rows, row_groups, created_by=created_by))
+    raw = build_struct(
+        FileMetaData(version, schema, source.num_rows, row_groups, created_by=created_by)
+    )
     return MAGIC + raw + build_tail(raw)
 
 
@@ -329,7 +391,11 @@ def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaEl
     """Return the root and the groups above one leaf, each with one child and without annotations, then the leaf."""
     leaves = [position for position, element in enumerate(schema) if position and is_leaf(element)]
     leaf = schema[leaves[column.index]]
-    kind, length = (Type.FIXED_LEN_BYTE_ARRAY, int96.INT96_BYTES) if leaf.type == Type.INT96 else (leaf.type, leaf.type_length)
+    kind, length = (
+        (Type.FIXED_LEN_BYTE_ARRAY, int96.INT96_BYTES)
+        if leaf.type == Type.INT96
+        else (leaf.type, leaf.type_length)
+    )
     narrow = [SchemaElement(kind, length, leaf.repetition_type, leaf.name)]
     # Walking backwards, a group contains the leaf if it has as many children as whole subtrees follow it, including the leaf's.
     subtrees = 1
@@ -339,7 +405,11 @@ def _narrow_schema(schema: list[SchemaElement], column: Column) -> list[SchemaEl
             subtrees += 1 - children
         else:
             subtrees = 1
-            narrow.append(SchemaElement(name=element.name, repetition_type=element.repetition_type, num_children=1))
+            narrow.append(
+                SchemaElement(
+                    name=element.name, repetition_type=element.repetition_type, num_children=1
+                )
+            )
     return narrow[::-1]
 
 
@@ -394,7 +464,10 @@ def plan_batches(
 
 def _estimate_decoded_bytes(meta: ColumnMetaData, encodings: set[int] | None) -> int | None:
     """Return an upper bound in bytes for all values of the chunk together; None if the footer states too little."""
-    if meta.size_statistics is not None and meta.size_statistics.unencoded_byte_array_data_bytes is not None:
+    if (
+        meta.size_statistics is not None
+        and meta.size_statistics.unencoded_byte_array_data_bytes is not None
+    ):
         return int(meta.size_statistics.unencoded_byte_array_data_bytes)
     if encodings is not None and encodings <= {Encoding.PLAIN, Encoding.DELTA_LENGTH_BYTE_ARRAY}:
         return int(meta.total_uncompressed_size or 0)

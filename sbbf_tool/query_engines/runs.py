@@ -13,7 +13,17 @@ from pkgutil import get_data
 from typing import Any
 
 from sbbf_tool.frozen import Frozen
-from sbbf_tool.query_engines.terms import CANNOT_COMPARE, EFFECTS, FAILS, IN, IN_MANY, LOSES_ROWS, PREDICATES, UNUSED, USED
+from sbbf_tool.query_engines.terms import (
+    CANNOT_COMPARE,
+    EFFECTS,
+    FAILS,
+    IN,
+    IN_MANY,
+    LOSES_ROWS,
+    PREDICATES,
+    UNUSED,
+    USED,
+)
 
 OUTCOMES = (USED, LOSES_ROWS, FAILS, CANNOT_COMPARE)
 """The outcomes that the file lists; the others are `unused`."""
@@ -33,7 +43,11 @@ class ReleaseRun(Frozen):
 
     @property
     def uses_filters(self) -> bool:
-        return any(outcome in (USED, *EFFECTS) for by_family in self.outcomes.values() for outcome in by_family.values())
+        return any(
+            outcome in (USED, *EFFECTS)
+            for by_family in self.outcomes.values()
+            for outcome in by_family.values()
+        )
 
     def outcome_of(self, family: str) -> str:
         """Return the outcome for a family: harm with any predicate, otherwise `used` with any predicate, otherwise `unused`."""
@@ -42,12 +56,20 @@ class ReleaseRun(Frozen):
 
     def predicates_of(self, family: str) -> tuple[str, ...]:
         """Return the predicates that query a filter on columns of a family."""
-        return tuple(name for name in PREDICATES if self.outcomes.get(name, {}).get(family) in (USED, *EFFECTS))
+        return tuple(
+            name
+            for name in PREDICATES
+            if self.outcomes.get(name, {}).get(family) in (USED, *EFFECTS)
+        )
 
     @property
     def predicates(self) -> tuple[str, ...]:
         """The predicates that query a filter on any column."""
-        return tuple(name for name in PREDICATES if set(self.outcomes.get(name, {}).values()) & {USED, *EFFECTS})
+        return tuple(
+            name
+            for name in PREDICATES
+            if set(self.outcomes.get(name, {}).values()) & {USED, *EFFECTS}
+        )
 
 
 @lru_cache(maxsize=1)
@@ -69,7 +91,11 @@ def parse_runs(data: Mapping[str, Any]) -> list[ReleaseRun]:
             release["version"],
             release["package"],
             str(release["date"]),
-            {predicate: _expand(group, data["families"]) for group in entry.get("on", ()) for predicate in group["predicates"]},
+            {
+                predicate: _expand(group, data["families"])
+                for group in entry.get("on", ())
+                for predicate in group["predicates"]
+            },
         )
         for entry in data["runs"]
         for release in entry["releases"]
@@ -77,7 +103,10 @@ def parse_runs(data: Mapping[str, Any]) -> list[ReleaseRun]:
 
 
 def _expand(group: Mapping[str, Any], families: Iterable[str]) -> dict[str, str]:
-    return {family: next((outcome for outcome in OUTCOMES if family in group.get(outcome, ())), UNUSED) for family in families}
+    return {
+        family: next((outcome for outcome in OUTCOMES if family in group.get(outcome, ())), UNUSED)
+        for family in families
+    }
 
 
 def order_of(run: ReleaseRun) -> tuple[list[int], list[int]]:
@@ -102,7 +131,9 @@ def describe_predicates(runs: Sequence[ReleaseRun]) -> str | None:
             continue
         since.setdefault("" if run is first else run.version, []).append(name)
     base = [_join(since.pop(""))] if "" in since else []
-    return ", and ".join([*base, *(f"since {version} {_join(names)}" for version, names in since.items())])
+    return ", and ".join(
+        [*base, *(f"since {version} {_join(names)}" for version, names in since.items())]
+    )
 
 
 def _find_first_use(runs: Sequence[ReleaseRun], predicate: str) -> ReleaseRun:

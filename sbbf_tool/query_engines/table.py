@@ -15,7 +15,13 @@ from typing import Any
 from sbbf_tool.frozen import replace
 from sbbf_tool.query_engines.runs import ReleaseRun, describe_predicates, read_runs
 from sbbf_tool.query_engines.terms import EFFECTS, EVIDENCE, HARM, PLACES, RUN, UNUSED, USED
-from sbbf_tool.reports.engines import ColumnFamily, EngineReport, EnginesReport, EngineVerdict, TestedRelease
+from sbbf_tool.reports.engines import (
+    ColumnFamily,
+    EngineReport,
+    EnginesReport,
+    EngineVerdict,
+    TestedRelease,
+)
 
 
 @lru_cache(maxsize=1)
@@ -49,7 +55,9 @@ def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[ReleaseRun]
     """Parse `engines.toml` with the runs of each engine. Raises ValueError or TypeError if it breaks a rule at its top."""
     families = _parse_families(data)
     names = [family.id for family in families]
-    reports = tuple(_read_engine(row, names, runs.get(row["id"], ()), is_whole=True) for row in data["engine"])
+    reports = tuple(
+        _read_engine(row, names, runs.get(row["id"], ()), is_whole=True) for row in data["engine"]
+    )
     for ids in (names, [report.id for report in reports]):
         if len(set(ids)) < len(ids):
             raise ValueError(f"duplicate id in {ids}")
@@ -57,29 +65,57 @@ def parse_table(data: Mapping[str, Any], runs: Mapping[str, Sequence[ReleaseRun]
 
 
 def _parse_families(data: Mapping[str, Any]) -> tuple[ColumnFamily, ...]:
-    return tuple(ColumnFamily(**{key: _freeze(value) for key, value in row.items()}) for row in data["families"])
+    return tuple(
+        ColumnFamily(**{key: _freeze(value) for key, value in row.items()})
+        for row in data["families"]
+    )
 
 
-def _read_engine(row: Mapping[str, Any], families: Sequence[str], runs: Sequence[ReleaseRun], *, is_whole: bool = False) -> EngineReport:
+def _read_engine(
+    row: Mapping[str, Any],
+    families: Sequence[str],
+    runs: Sequence[ReleaseRun],
+    *,
+    is_whole: bool = False,
+) -> EngineReport:
     """Read one engine. `is_whole` means that `runs` are all of them, so that each row must explain one."""
     facts = {key: _freeze(value) for key, value in row.items() if key != "row"}
     if runs:
         run_facts = _facts_of_runs(runs)
         if conflicts := facts.keys() & run_facts.keys():
-            raise ValueError(f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule that they are not stated")
+            raise ValueError(
+                f"{row['id']}: runs show {', '.join(sorted(conflicts))}, which breaks the rule that they are not stated"
+            )
         facts |= run_facts if runs[-1].uses_filters else {**run_facts, "places": ()}
-    common = {"engine": row["id"], "name": row["name"], "source": row["source"], "evidence": facts["evidence"]}
-    verdicts = _judge_runs(row, families, runs, common, is_whole=is_whole) if runs else _read_verdicts(row, families, common)
+    common = {
+        "engine": row["id"],
+        "name": row["name"],
+        "source": row["source"],
+        "evidence": facts["evidence"],
+    }
+    verdicts = (
+        _judge_runs(row, families, runs, common, is_whole=is_whole)
+        if runs
+        else _read_verdicts(row, families, common)
+    )
     report = EngineReport(**facts, verdicts=verdicts)
     is_used = runs[-1].uses_filters if runs else "row" in row
-    if report.uses_filters != is_used or not set(report.places) <= PLACES.keys() or report.evidence not in EVIDENCE:
+    if (
+        report.uses_filters != is_used
+        or not set(report.places) <= PLACES.keys()
+        or report.evidence not in EVIDENCE
+    ):
         raise ValueError(f"{report.id}: its places, rows or evidence break a rule")
     return report
 
 
 def _facts_of_runs(runs: Sequence[ReleaseRun]) -> dict[str, Any]:
     """Return the facts about an engine that its runs show."""
-    facts: dict[str, Any] = {"version": runs[-1].version, "evidence": RUN, "predicates": describe_predicates(runs)}
+    facts: dict[str, Any] = {
+        "version": runs[-1].version,
+        "evidence": RUN,
+        "predicates": describe_predicates(runs),
+    }
     facts["releases"] = tuple(TestedRelease(run.version, run.package, run.date) for run in runs)
     first = next((run for run in runs if run.uses_filters), None)
     if first is not None and first is not runs[0]:
@@ -88,7 +124,12 @@ def _facts_of_runs(runs: Sequence[ReleaseRun]) -> dict[str, Any]:
 
 
 def _judge_runs(
-    row: Mapping[str, Any], families: Sequence[str], runs: Sequence[ReleaseRun], common: Mapping[str, str], *, is_whole: bool
+    row: Mapping[str, Any],
+    families: Sequence[str],
+    runs: Sequence[ReleaseRun],
+    common: Mapping[str, str],
+    *,
+    is_whole: bool,
 ) -> tuple[EngineVerdict, ...]:
     """Return the verdict on each family that the runs show, with the explanations of the rows."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
@@ -110,9 +151,14 @@ def _judge_runs(
         used_rows.add((family, outcome))
         fields = rows.get((family, outcome))
         if fields is None and outcome != UNUSED:
-            raise ValueError(f"{row['id']} {runs[last].version}: {outcome} on {family}, which breaks the rule that a row explains it")
+            raise ValueError(
+                f"{row['id']} {runs[last].version}: {outcome} on {family}, which breaks the rule that a row explains it"
+            )
         verdict = EngineVerdict(
-            **{**common, **(fields or {"verdict": UNUSED, "explanation": row["default_explanation"]})},
+            **{
+                **common,
+                **(fields or {"verdict": UNUSED, "explanation": row["default_explanation"]}),
+            },
             family=family,
             since=runs[start].version if start > first_use else None,
             until=runs[last].version if last < len(runs) - 1 else None,
@@ -125,13 +171,19 @@ def _judge_runs(
     for family in families:
         verdict, start = judge(family, len(runs) - 1)
         harmful = [at for at in range(start) if runs[at].outcome_of(family) in EFFECTS]
-        verdicts.append(replace(verdict, older_verdict=judge(family, harmful[-1])[0]) if harmful else verdict)
+        verdicts.append(
+            replace(verdict, older_verdict=judge(family, harmful[-1])[0]) if harmful else verdict
+        )
     if is_whole and (stale := rows.keys() - used_rows):
-        raise ValueError(f"{row['id']}: no run shows {stale}, which breaks the rule that each row explains one")
+        raise ValueError(
+            f"{row['id']}: no run shows {stale}, which breaks the rule that each row explains one"
+        )
     return tuple(verdicts)
 
 
-def _read_verdicts(row: Mapping[str, Any], families: Sequence[str], common: Mapping[str, str]) -> tuple[EngineVerdict, ...]:
+def _read_verdicts(
+    row: Mapping[str, Any], families: Sequence[str], common: Mapping[str, str]
+) -> tuple[EngineVerdict, ...]:
     """Return the verdict on each family that the rows state, of an engine that was not run."""
     current: dict[str, EngineVerdict] = {}
     older: dict[str, EngineVerdict] = {}
@@ -146,7 +198,10 @@ def _read_verdicts(row: Mapping[str, Any], families: Sequence[str], common: Mapp
             verdicts_by_family[family] = verdict
     default = {"verdict": UNUSED, "explanation": row["default_explanation"]}
     return tuple(
-        replace(current.get(family) or EngineVerdict(**{**common, "family": family, **default}), older_verdict=older.get(family))
+        replace(
+            current.get(family) or EngineVerdict(**{**common, "family": family, **default}),
+            older_verdict=older.get(family),
+        )
         for family in families
     )
 

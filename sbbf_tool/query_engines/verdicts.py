@@ -31,10 +31,17 @@ if TYPE_CHECKING:
 
 def find_engine(name: str) -> EngineReport:
     """Find the engine by its name in upper or lower case, or by the name of a system that reads through it. Raises UsageError."""
-    reports = {spelling.casefold(): report for report in load_table().engines for spelling in (*report.aliases, report.name, report.id)}
+    reports = {
+        spelling.casefold(): report
+        for report in load_table().engines
+        for spelling in (*report.aliases, report.name, report.id)
+    }
     match = reports.get(name.casefold())
     if match is None:
-        raise UsageError(f"unknown engine {name!r}", hint=suggest_names(name, reports, (report.id for report in load_table().engines)))
+        raise UsageError(
+            f"unknown engine {name!r}",
+            hint=suggest_names(name, reports, (report.id for report in load_table().engines)),
+        )
     return match
 
 
@@ -59,7 +66,11 @@ def list_verdicts(
     for report in engines or load_table().engines:
         verdict = report.verdicts[index]
         if has_interval_mark and (report.id, verdict.family) == ("duckdb", "interval"):
-            verdict = replace(verdict, verdict=USED, explanation="Used, because the file has the key duckdb.interval_bloom_filter.")
+            verdict = replace(
+                verdict,
+                verdict=USED,
+                explanation="Used, because the file has the key duckdb.interval_bloom_filter.",
+            )
         if report.uses_filters and verdict.verdict != UNUSED:
             verdict = _refine_verdict(report, verdict, place, arrow_type, bitset_bytes, has_length)
         refined_verdicts.append(verdict)
@@ -93,7 +104,10 @@ def is_match(pattern: str, type_name: str) -> bool:
     """
     from fnmatch import fnmatchcase
 
-    return all(fnmatchcase(name, expected) for expected, name in zip(pattern.partition(" "), type_name.partition(" "), strict=True))
+    return all(
+        fnmatchcase(name, expected)
+        for expected, name in zip(pattern.partition(" "), type_name.partition(" "), strict=True)
+    )
 
 
 def _count_needed_bytes(digits: int) -> int:
@@ -104,7 +118,11 @@ def _count_needed_bytes(digits: int) -> int:
 
 def classify_place(column: Column) -> str:
     if column.max_repetition:
-        return "map" if column.max_repetition == 1 and column.path[-2:] == ("key_value", "value") else "list"
+        return (
+            "map"
+            if column.max_repetition == 1 and column.path[-2:] == ("key_value", "value")
+            else "list"
+        )
     return "struct" if column.nested else "top"
 
 
@@ -120,18 +138,32 @@ def _refine_verdict(
     if place not in report.places:
         explanation = f"Comparisons of {PLACES[place]} do not reach its filters."
     elif arrow_type in report.unused_arrow_types:
-        explanation = f"Its filter does not support {arrow_type}, the type in the file's ARROW:schema."
+        explanation = (
+            f"Its filter does not support {arrow_type}, the type in the file's ARROW:schema."
+        )
     elif report.needs_length and not has_length:
         explanation = "It ignores filters without bloom_filter_length."
     elif bitset_bytes is not None and (limits := _list_violated_limits(report, bitset_bytes)):
         explanation = f"it accepts only bitsets {' and '.join(limits)}, and this one has {bitset_bytes:,} bytes"
         if report.bad_size in EFFECTS:
-            harm = replace(verdict, verdict=HARM, explanation=explanation, source=report.source, evidence=report.evidence)
+            harm = replace(
+                verdict,
+                verdict=HARM,
+                explanation=explanation,
+                source=report.source,
+                evidence=report.evidence,
+            )
             return replace(harm, effect=report.bad_size, fix="rebuild the filter with another size")
         explanation = f"Ignored: {explanation}."
     else:
         return verdict
-    refined = replace(verdict, verdict=UNUSED, explanation=explanation, source=report.source, evidence=report.evidence)
+    refined = replace(
+        verdict,
+        verdict=UNUSED,
+        explanation=explanation,
+        source=report.source,
+        evidence=report.evidence,
+    )
     return replace(refined, effect=None, fix=None, since=None, older_verdict=None)
 
 
@@ -182,13 +214,26 @@ def find_release(text: str) -> EngineReport:
     if match is None or _SEPARATOR.search(match["name"]):
         return _find_engine_without_version(text.strip())
     name, version = match["name"], match["version"]
-    of_package = [run for runs in read_runs().values() for run in runs if run.package.split()[0] == name.casefold() != run.engine]
+    of_package = [
+        run
+        for runs in read_runs().values()
+        for run in runs
+        if run.package.split()[0] == name.casefold() != run.engine
+    ]
     engine = find_engine(of_package[0].engine if of_package else name)
     if not engine.releases:
-        raise UsageError(f"no release of {engine.name} was run", hint=f"name it without a version, for {engine.version}")
+        raise UsageError(
+            f"no release of {engine.name} was run",
+            hint=f"name it without a version, for {engine.version}",
+        )
     if not of_package and name.casefold() not in (engine.id, engine.name.casefold()):
-        raise UsageError(f"the versions of {name} are not those of {engine.name}", hint=f"name a version of {engine.id}")
-    return _read_release(engine, of_package or read_runs()[engine.id], version, is_package=bool(of_package))
+        raise UsageError(
+            f"the versions of {name} are not those of {engine.name}",
+            hint=f"name a version of {engine.id}",
+        )
+    return _read_release(
+        engine, of_package or read_runs()[engine.id], version, is_package=bool(of_package)
+    )
 
 
 def is_release(text: str, engine: EngineReport) -> bool:
@@ -200,7 +245,10 @@ def is_release(text: str, engine: EngineReport) -> bool:
         return True
     (release,) = engine.releases
     target = numbers_of(match["version"])
-    return any(numbers_of(version)[: len(target)] == target for version in (release.version, release.package.split()[1]))
+    return any(
+        numbers_of(version)[: len(target)] == target
+        for version in (release.version, release.package.split()[1])
+    )
 
 
 def _find_engine_without_version(text: str) -> EngineReport:
@@ -213,18 +261,31 @@ def _find_engine_without_version(text: str) -> EngineReport:
             engine = find_engine(name)
         except UsageError:
             raise error from None
-    raise UsageError(f"{version!r} of {text!r} is no version", hint=f"name one such as {engine.id}-{engine.version}")
+    raise UsageError(
+        f"{version!r} of {text!r} is no version",
+        hint=f"name one such as {engine.id}-{engine.version}",
+    )
 
 
-def _read_release(engine: EngineReport, runs: Sequence[ReleaseRun], version: str, *, is_package: bool) -> EngineReport:
+def _read_release(
+    engine: EngineReport, runs: Sequence[ReleaseRun], version: str, *, is_package: bool
+) -> EngineReport:
     from sbbf_tool.query_engines.runs import numbers_of
     from sbbf_tool.query_engines.table import read_release
 
     target = numbers_of(version)
-    older = [run for run in runs if numbers_of(run.package.split()[1] if is_package else run.version)[: len(target)] <= target]
+    older = [
+        run
+        for run in runs
+        if numbers_of(run.package.split()[1] if is_package else run.version)[: len(target)]
+        <= target
+    ]
     if not older:
         oldest = runs[0].package if is_package else f"{engine.name} {runs[0].version}"
-        raise UsageError(f"{engine.name} {version} is older than the releases that were run", hint=f"the oldest is {oldest}")
+        raise UsageError(
+            f"{engine.name} {version} is older than the releases that were run",
+            hint=f"the oldest is {oldest}",
+        )
     return read_release(older[-1])
 
 
@@ -241,7 +302,9 @@ def engines_of(names: tuple[str, ...]) -> tuple[EngineReport, ...]:
     """Return the engines, or releases such as `duckdb-1.4`, with these names; all engines without names. Raises UsageError."""
     reports = {name: find_release(name) for name in names}
     if len({report.id for report in reports.values()}) < len(reports):
-        raise UsageError(f"the names {', '.join(names)} mean an engine twice", hint="name one release of each")
+        raise UsageError(
+            f"the names {', '.join(names)} mean an engine twice", hint="name one release of each"
+        )
     return tuple(reports.values()) or load_table().engines
 
 
@@ -265,19 +328,34 @@ class Use(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def use_of(column: Column, names: tuple[str, ...], *, arrow_type: str | None = None, has_interval_mark: bool = False) -> Use:
+def use_of(
+    column: Column,
+    names: tuple[str, ...],
+    *,
+    arrow_type: str | None = None,
+    has_interval_mark: bool = False,
+) -> Use:
     """Return what the named engines make of filters on `column`; without names, all engines count, but none is known to read the files."""
     engines = {report.id: report for report in engines_of(names)}
-    verdicts = list_verdicts(column, engines_of(names), arrow_type=arrow_type, has_interval_mark=has_interval_mark)
+    verdicts = list_verdicts(
+        column, engines_of(names), arrow_type=arrow_type, has_interval_mark=has_interval_mark
+    )
     users = [verdict for verdict in verdicts if verdict.verdict == USED]
     harms = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
     harm = harms[0] if harms and (names or len(harms) >= len(users)) else None
-    return Use(users, harm, [verdict for verdict in users if engines[verdict.engine].dictionary_first])
+    return Use(
+        users, harm, [verdict for verdict in users if engines[verdict.engine].dictionary_first]
+    )
 
 
 def use_in(footer: Footer, column: Column, names: Iterable[str]) -> Use:
     """Return the same for a column of a file."""
-    return use_of(column, tuple(names), arrow_type=arrow_type(footer, column), has_interval_mark=has_interval_mark(footer, column))
+    return use_of(
+        column,
+        tuple(names),
+        arrow_type=arrow_type(footer, column),
+        has_interval_mark=has_interval_mark(footer, column),
+    )
 
 
 def harm_in(footer: Footer, column: Column, names: Iterable[str]) -> str | None:
@@ -295,7 +373,11 @@ def unused_in(footer: Footer, column: Column, names: tuple[str, ...]) -> str | N
 
 def _say_unused(column: Column, names: tuple[str, ...]) -> str:
     engines = [report.name for report in engines_of(names)]
-    who = "no engine uses" if not names else f"{' and '.join(engines)} {'do' if len(engines) > 1 else 'does'} not use"
+    who = (
+        "no engine uses"
+        if not names
+        else f"{' and '.join(engines)} {'do' if len(engines) > 1 else 'does'} not use"
+    )
     return f"{who} filters on {PLACES[classify_place(column)] if column.max_repetition else column.type_name}"
 
 
@@ -304,7 +386,9 @@ def _is_plain(column: Column) -> bool:
     return column.type_name in _PLAIN_TYPES and not column.max_repetition
 
 
-def list_warnings(column: Column, names: Iterable[str] = (), *, has_interval_mark: bool = False) -> list[str]:
+def list_warnings(
+    column: Column, names: Iterable[str] = (), *, has_interval_mark: bool = False
+) -> list[str]:
     """List the warnings about a filter of `column` in the named engines, or in all, the worst first; in all, none for the common types.
 
     Engines that lose rows or fail come first, then engines with older releases that did; a note follows if few engines use the filter.
@@ -315,7 +399,9 @@ def list_warnings(column: Column, names: Iterable[str] = (), *, has_interval_mar
     engines = engines_of(names)
     verdicts = list_verdicts(column, engines, has_interval_mark=has_interval_mark)
     harms = [verdict.sentence for verdict in verdicts if verdict.verdict == HARM]
-    warnings = harms + [verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None]
+    warnings = harms + [
+        verdict.older_verdict.sentence for verdict in verdicts if verdict.older_verdict is not None
+    ]
     users = [verdict.name for verdict in verdicts if verdict.verdict == USED]
     if not users and names:
         warnings += [] if harms else [_say_unused(column, names)]
@@ -325,7 +411,13 @@ def list_warnings(column: Column, names: Iterable[str] = (), *, has_interval_mar
         # The last family holds all types without one of their own, so its name says nothing about this column.
         name = column.type_name if family == load_table().families[-1] else family.name
         columns = PLACES[classify_place(column)] if column.max_repetition else name
-        subject = f"only {users[0]} uses" if len(users) == 1 else f"{' and '.join(users)} alone use" if users else "none uses"
+        subject = (
+            f"only {users[0]} uses"
+            if len(users) == 1
+            else f"{' and '.join(users)} alone use"
+            if users
+            else "none uses"
+        )
         warnings.append(f"of the {readers} engines that use filters, {subject} them on {columns}")
     return warnings
 
@@ -334,5 +426,7 @@ def engine_warnings(footer: Footer, columns: Iterable[int], names: Iterable[str]
     """Yield the warnings about filters of these columns of a file."""
     for index in sorted(columns):
         column = footer.columns[index]
-        for warning in list_warnings(column, names, has_interval_mark=has_interval_mark(footer, column)):
+        for warning in list_warnings(
+            column, names, has_interval_mark=has_interval_mark(footer, column)
+        ):
             yield f"column {column.name}: {warning}"

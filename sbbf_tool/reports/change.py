@@ -37,7 +37,12 @@ class ChangeReport(Tabular):
         """Return the status of the file in a run, and the reason if it is not `ok`; `in_table` is whether a commit replaces the file."""
         if filters := getattr(self, "saturated_filters", ()):
             return REFUSED, explain_refusal(filters)
-        is_same = in_table and self.old_bytes == self.new_bytes and self.output == self.file and not self.dry_run
+        is_same = (
+            in_table
+            and self.old_bytes == self.new_bytes
+            and self.output == self.file
+            and not self.dry_run
+        )
         return (SKIPPED, "the file has nothing to change") if is_same else (OK, None)
 
     def repeat(self) -> ChangeReport:
@@ -64,8 +69,12 @@ def explain_refusal(filters: Iterable[SaturatedFilter], ndv: float | None = None
     for column, members in by_column.items():
         worst = max(members, key=lambda saturated: saturated.fpp)
         rate = f"{format_percent(worst.fpp)} with {worst.bitset_bytes:,} bytes"
-        parts.append(f"column {column}: {format_count(len(members), 'filter')} left out, whose false-positive rate would be {rate}")
-    values = "" if ndv is None else f" (a row group has {format_count(round(ndv), 'distinct value')})"
+        parts.append(
+            f"column {column}: {format_count(len(members), 'filter')} left out, whose false-positive rate would be {rate}"
+        )
+    values = (
+        "" if ndv is None else f" (a row group has {format_count(round(ndv), 'distinct value')})"
+    )
     return f"{'; '.join(parts)}; allow larger filters{values}, or force that they are written"
 
 

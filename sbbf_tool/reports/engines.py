@@ -51,15 +51,26 @@ class EngineVerdict(Frozen):
     @property
     def is_harmful(self) -> bool:
         """Whether a filter is harmful in this release or in an older one."""
-        return any(verdict is not None and verdict.effect is not None for verdict in (self, self.older_verdict))
+        return any(
+            verdict is not None and verdict.effect is not None
+            for verdict in (self, self.older_verdict)
+        )
 
     @property
     def sentence(self) -> str:
         """Format the verdict as one line, for a warning."""
         if self.effect is None:
             return f"{self.name}: {self.explanation}"
-        releases = f" {self.since} to {self.until}" if self.since and self.until else f" up to {self.until}" if self.until else ""
-        evidence = " (according to its source code, not tested)" if self.evidence == "source" else ""
+        releases = (
+            f" {self.since} to {self.until}"
+            if self.since and self.until
+            else f" up to {self.until}"
+            if self.until
+            else ""
+        )
+        evidence = (
+            " (according to its source code, not tested)" if self.evidence == "source" else ""
+        )
         return f"{self.name}{releases} {self.effect}: {self.explanation}{evidence}; {self.fix}"
 
 
@@ -153,9 +164,18 @@ class EnginesReport(Tabular):
         families = {family.id: family.name for family in self.families}
         for engine in self.engines:
             for verdict in engine.verdicts:
-                same = {name: getattr(verdict, name) for name in EngineRow._fields if hasattr(verdict, name)}
+                same = {
+                    name: getattr(verdict, name)
+                    for name in EngineRow._fields
+                    if hasattr(verdict, name)
+                }
                 older = None if verdict.older_verdict is None else verdict.older_verdict.sentence
-                yield EngineRow(**same, version=engine.version, family_name=families[verdict.family], older_releases=older)
+                yield EngineRow(
+                    **same,
+                    version=engine.version,
+                    family_name=families[verdict.family],
+                    older_releases=older,
+                )
 
     def _summary(self) -> str:
         return f"{format_count(len(self.engines), 'engine')}, {format_count(len(self.families), 'type')}"

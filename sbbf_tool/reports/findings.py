@@ -83,9 +83,23 @@ class CheckReport(Tabular):
     def rows(self, write_fix: Callable[[Fix], str] = str) -> Iterator[FindingRow]:
         """Yield the rows of the table, with fixes as `write_fix` writes them."""
         for finding in self.findings:
-            row_groups = sorted({evidence.row_group for evidence in finding.evidence if evidence.row_group is not None})
+            row_groups = sorted(
+                {
+                    evidence.row_group
+                    for evidence in finding.evidence
+                    if evidence.row_group is not None
+                }
+            )
             fix = None if finding.fix is None else write_fix(finding.fix)
-            yield FindingRow(finding.file, finding.rule, finding.severity, finding.column, finding.message, tuple(row_groups), fix)
+            yield FindingRow(
+                finding.file,
+                finding.rule,
+                finding.severity,
+                finding.column,
+                finding.message,
+                tuple(row_groups),
+                fix,
+            )
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(len(self.findings), 'finding')}"

@@ -36,7 +36,11 @@ def escape_bytes(text: str) -> str:
 
 def restore_bytes(name: str) -> str:
     """Restore the bytes of a file name that `escape_bytes` has escaped, unless the name is that of a file."""
-    return name if "\\" not in name or os.path.lexists(name) else re.sub(_BYTE, lambda match: chr(0xDC00 + int(match[1], 16)), name)
+    return (
+        name
+        if "\\" not in name or os.path.lexists(name)
+        else re.sub(_BYTE, lambda match: chr(0xDC00 + int(match[1], 16)), name)
+    )
 
 
 def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: escape_bytes}) -> Any:
@@ -45,12 +49,20 @@ def to_plain(value: Any, convert: Mapping[type, Callable[[Any], Any]] = {str: es
     if kind in convert:
         return convert[kind](value)
     if isinstance(value, Frozen):
-        return {name: to_plain(getattr(value, name), convert) for name, field in value._fields.items() if not field.local}
+        return {
+            name: to_plain(getattr(value, name), convert)
+            for name, field in value._fields.items()
+            if not field.local
+        }
     if isinstance(value, dict):
         return {name: to_plain(item, convert) for name, item in value.items()}
     if not isinstance(value, Sequence) or kind in (str, bytes):
         return value
-    return convert[Sequence](value) if kind not in (tuple, list) and Sequence in convert else [to_plain(item, convert) for item in value]
+    return (
+        convert[Sequence](value)
+        if kind not in (tuple, list) and Sequence in convert
+        else [to_plain(item, convert) for item in value]
+    )
 
 
 def from_plain(kind: type[Report], value: Any) -> Report:
@@ -81,7 +93,10 @@ def hints_of(row: type) -> list[tuple[str, Any]]:
     kind: Any = get_origin(row) or row
     hints = get_type_hints(kind)
     if arguments := dict(zip(getattr(kind, "__parameters__", ()), get_args(row), strict=False)):
-        hints = {name: reduce(or_, (arguments.get(part, part) for part in get_args(hint) or (hint,))) for name, hint in hints.items()}
+        hints = {
+            name: reduce(or_, (arguments.get(part, part) for part in get_args(hint) or (hint,)))
+            for name, hint in hints.items()
+        }
     return [(name, hints[name]) for name, field in kind._fields.items() if not field.local]
 
 
@@ -96,7 +111,11 @@ def is_optional(hint: Any) -> bool:
 
 def inner_type(hint: Any) -> Any:
     """Return X of `X | None`."""
-    return next(argument for argument in get_args(hint) if argument is not NoneType) if is_optional(hint) else hint
+    return (
+        next(argument for argument in get_args(hint) if argument is not NoneType)
+        if is_optional(hint)
+        else hint
+    )
 
 
 @cache
@@ -110,15 +129,29 @@ def _builder(hint: Any) -> Callable[[Any], Any]:
         return lambda value: tuple(map(build_item, _ensure_type(list, value)))
     if is_record(kind := get_origin(hint) or hint):
         builders = [(name, _builder(inner)) for name, inner in hints_of(cast(type, hint))]
-        required = {name for name, field in kind._fields.items() if field.default is ... and not field.factory}
+        required = {
+            name
+            for name, field in kind._fields.items()
+            if field.default is ... and not field.factory
+        }
 
         def build(value: Any) -> Any:
             if missing := required - _ensure_type(dict, value).keys():
-                raise ValueError(f"the fields are not those of {hint}: {', '.join(sorted(missing))} missing")
-            return cast(Any, kind)(**{name: build_field(value[name]) for name, build_field in builders if name in value})
+                raise ValueError(
+                    f"the fields are not those of {hint}: {', '.join(sorted(missing))} missing"
+                )
+            return cast(Any, kind)(
+                **{
+                    name: build_field(value[name])
+                    for name, build_field in builders
+                    if name in value
+                }
+            )
 
         return build
-    return lambda value: float(value) if hint is float and type(value) is int else _ensure_type(kind, value)
+    return lambda value: (
+        float(value) if hint is float and type(value) is int else _ensure_type(kind, value)
+    )
 
 
 def _ensure_type(kind: type, value: Any) -> Any:
@@ -135,7 +168,12 @@ def schema_of(row: type) -> pa.Schema:
     """Return the Arrow schema of a class. Each field becomes a field, tuples become lists, and nested classes of fields become structs."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(name, _arrow_type(hint), nullable=is_optional(hint)) for name, hint in hints_of(row)])
+    return pa.schema(
+        [
+            pa.field(name, _arrow_type(hint), nullable=is_optional(hint))
+            for name, hint in hints_of(row)
+        ]
+    )
 
 
 def to_batch(row: type, rows: Iterable[object]) -> pa.RecordBatch:
@@ -155,7 +193,13 @@ def _arrow_type(hint: Any) -> pa.DataType:
     import pyarrow as pa
 
     hint = inner_type(hint)
-    simple = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
+    simple = {
+        str: pa.string(),
+        int: pa.int64(),
+        float: pa.float64(),
+        bool: pa.bool_(),
+        bytes: pa.binary(),
+    }
     if hint in simple:
         return simple[hint]
     if get_origin(hint) is Sequence or (get_origin(hint) is tuple and get_args(hint)[1:] == (...,)):

@@ -12,7 +12,13 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.reports.tabular import Tabular
 
-ABSENT, MAYBE, PRESENT, CANNOT_SAY, NO_FILTER = "absent", "maybe", "present", "cannot say", "no filter"
+ABSENT, MAYBE, PRESENT, CANNOT_SAY, NO_FILTER = (
+    "absent",
+    "maybe",
+    "present",
+    "cannot say",
+    "no filter",
+)
 
 MANY_VALUES = 1000
 """For more values than this, hits are made when they are looked at."""
@@ -83,7 +89,12 @@ class LongSequence(Sequence[Item]):
     """
 
     def __init__(
-        self, item: Callable[..., Item], rows: Callable[[], Iterable[tuple[Any, ...]]], count: int, *, is_sent: bool = True
+        self,
+        item: Callable[..., Item],
+        rows: Callable[[], Iterable[tuple[Any, ...]]],
+        count: int,
+        *,
+        is_sent: bool = True,
     ) -> None:
         self._item = item
         self.rows = rows
@@ -107,7 +118,11 @@ class LongSequence(Sequence[Item]):
         return tuple(self)[position]
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, tuple | LongSequence) else NotImplemented
+        return (
+            tuple(self) == tuple(other)
+            if isinstance(other, tuple | LongSequence)
+            else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self))
@@ -194,11 +209,17 @@ class ProbeReport(Tabular):
     def values(self) -> tuple[ValueAnswer, ...]:
         """The answers of all row groups for each value. Raises UsageError if the report lacks the values: see `queried`."""
         if len(self.queried) != self.num_values:
-            raise UsageError("the report has no answer for each value", hint="use hits and inconclusive")
+            raise UsageError(
+                "the report has no answer for each value", hint="use hits and inconclusive"
+            )
         by_position: dict[int, list[RowGroupAnswer]] = {}
 
-        def set_answers(position: int, row_groups: Iterable[int], answer: str, reason: str | None) -> None:
-            answers = by_position.setdefault(position, [RowGroupAnswer(number, ABSENT) for number in range(self.row_groups)])
+        def set_answers(
+            position: int, row_groups: Iterable[int], answer: str, reason: str | None
+        ) -> None:
+            answers = by_position.setdefault(
+                position, [RowGroupAnswer(number, ABSENT) for number in range(self.row_groups)]
+            )
             for number in row_groups:
                 answers[number] = RowGroupAnswer(number, answer, reason)
 
@@ -213,17 +234,24 @@ class ProbeReport(Tabular):
             set_answers(hit.position, hit.row_groups, hit.answer, hit.reason)
         absent = tuple(RowGroupAnswer(number, ABSENT) for number in range(self.row_groups))
         notes = [value.note if value.verdict in (None, ABSENT) else None for value in self.queried]
-        return tuple(ValueAnswer(value.text, tuple(by_position.get(at, absent)), notes[at]) for at, value in enumerate(self.queried))
+        return tuple(
+            ValueAnswer(value.text, tuple(by_position.get(at, absent)), notes[at])
+            for at, value in enumerate(self.queried)
+        )
 
     def _rows(self) -> Iterable[object]:
         """Return the row groups of each value that may be there, then those that may hold any of the values."""
         for hit in self.hits:
             for row_group in hit.row_groups:
-                yield ProbeAnswer(hit.column or self.column, hit.value, row_group, hit.answer, hit.reason)
+                yield ProbeAnswer(
+                    hit.column or self.column, hit.value, row_group, hit.answer, hit.reason
+                )
         for each in self.inconclusive:
             for value in each.values or (None,):
                 for row_group in each.row_groups:
-                    yield ProbeAnswer(each.column or self.column, value, row_group, each.answer, each.reason)
+                    yield ProbeAnswer(
+                        each.column or self.column, value, row_group, each.answer, each.reason
+                    )
 
     def _summary(self) -> str:
         return f"{self.file}: {format_count(self.num_values, 'value')}, {'absent' if self.is_absent else 'not excluded'}"

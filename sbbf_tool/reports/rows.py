@@ -30,7 +30,10 @@ HUDI_LOG = "a log file of a Hudi table: its rows are not queried until a compact
 INLINED = "rows that the catalog has in place of files may hold a value: flush them into a file"
 """Why the answer for a table is not that of its files."""
 
-NOT_PARQUET = {name: f"the file is in {name}, not Parquet: its rows are not queried" for name in ("ORC", "AVRO")}
+NOT_PARQUET = {
+    name: f"the file is in {name}, not Parquet: its rows are not queried"
+    for name in ("ORC", "AVRO")
+}
 """Why a data file of a table is skipped, by its format."""
 
 VANISHED = "the file is gone, and only earlier versions of the table have it"
@@ -91,11 +94,19 @@ class Row(Frozen, Generic[Report]):
     """What the verb has to say about the file; also of some files that were skipped or refused."""
     is_unchanged: bool = field(default=False, kw_only=True, compare=False, local=True)
     """Whether the file was not opened, because the state of an earlier run has the outcome."""
-    error: Exception | None = field(default=None, kw_only=True, repr=False, compare=False, local=True)
+    error: Exception | None = field(
+        default=None, kw_only=True, repr=False, compare=False, local=True
+    )
     """The exception that stopped the work. It is None outside the process that raised it, and in every table of rows."""
 
     def to_error(self) -> SbbfError:
         """Return the error of a row that is `refused` or `failed`; from another process, one of the same exit code."""
-        kinds: dict[int, type[SbbfError]] = {kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)}
+        kinds: dict[int, type[SbbfError]] = {
+            kind.exit_code: kind for kind in (UsageError, UnreadableError, RefusedError, WriteError)
+        }
         kind = kinds.get(self.exit_code, SbbfError)
-        return self.error if isinstance(self.error, SbbfError) else kind(self.reason or self.status, file=self.path)
+        return (
+            self.error
+            if isinstance(self.error, SbbfError)
+            else kind(self.reason or self.status, file=self.path)
+        )

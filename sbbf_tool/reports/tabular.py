@@ -38,7 +38,10 @@ class JoinedRow:
 
     def of(self, *values: object) -> object:
         """Build the row of these; None stands for one that is missing."""
-        present = ([getattr(value, name) for value in values if hasattr(value, name)] for name in self._names)
+        present = (
+            [getattr(value, name) for value in values if hasattr(value, name)]
+            for name in self._names
+        )
         return self.type(*(each[-1] if each else None for each in present))
 
 
@@ -54,7 +57,14 @@ class Tabular(Frozen, ABC):
     def _rows(self) -> Iterable[object]:
         """Return the rows, each a `_row`: by default, those of the field that has them."""
         kind = type(self)._row or type(self)
-        return next((value for value in vars(self).values() if isinstance(value, tuple) and value and isinstance(value[0], kind)), ())
+        return next(
+            (
+                value
+                for value in vars(self).values()
+                if isinstance(value, tuple) and value and isinstance(value[0], kind)
+            ),
+            (),
+        )
 
     @abstractmethod
     def _summary(self) -> str:
@@ -76,7 +86,9 @@ class Tabular(Frozen, ABC):
 
         from sbbf_tool.reports.plain import schema_of
 
-        fields = [field for field in schema_of(cls) if field.name in cls._first] if cls._first else []
+        fields = (
+            [field for field in schema_of(cls) if field.name in cls._first] if cls._first else []
+        )
         return pa.schema([*fields, *schema_of(cls._row or cls)])
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -98,7 +110,11 @@ class Tabular(Frozen, ABC):
         """Return the first rows as an HTML table for a notebook, without the columns that are empty in all of them, and pictures."""
         rows = self.plain_rows()
         first_rows = list(islice(rows, _HTML_ROWS))
-        names = [name for name in (first_rows[0] if first_rows else ()) if any(row[name] not in (None, [], "") for row in first_rows)]
+        names = [
+            name
+            for name in (first_rows[0] if first_rows else ())
+            if any(row[name] not in (None, [], "") for row in first_rows)
+        ]
         lines = [
             "<table>",
             f"<caption>{_text(f'{type(self).__name__} {self._summary()}')}</caption>",
@@ -108,7 +124,9 @@ class Tabular(Frozen, ABC):
             "</tbody>",
         ]
         if more := sum(1 for _ in rows):
-            lines.append(f'<tfoot><tr><td colspan="{len(names)}">and {format_count(more, "more row")}</td></tr></tfoot>')
+            lines.append(
+                f'<tfoot><tr><td colspan="{len(names)}">and {format_count(more, "more row")}</td></tr></tfoot>'
+            )
         return "\n".join([*lines, "</table>", *self._render_figures()])
 
     def _render_figures(self) -> Iterator[str]:
@@ -125,7 +143,13 @@ class Tabular(Frozen, ABC):
 
 def _cell(value: object) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        text = f"{value:,}" if isinstance(value, int) else format_number(value) if abs(value) >= 0.001 else f"{value:.3g}"
+        text = (
+            f"{value:,}"
+            if isinstance(value, int)
+            else format_number(value)
+            if abs(value) >= 0.001
+            else f"{value:.3g}"
+        )
         return f'<td style="text-align: right">{text}</td>'
     if isinstance(value, list):
         value = ", ".join(map(str, value))

@@ -21,7 +21,13 @@ from sbbf_tool.rules.filter_spec import FilterSpec
 from sbbf_tool.rules.rule import AnyRule, Limits, Rule, ensure_valid
 from sbbf_tool.storage.globs import matches_any
 
-RULES: tuple[Rule, ...] = (*correctness.RULES, *format_rules.RULES, *format_rules.ENCRYPTION_RULES, *efficiency.RULES, *policy.RULES)
+RULES: tuple[Rule, ...] = (
+    *correctness.RULES,
+    *format_rules.RULES,
+    *format_rules.ENCRYPTION_RULES,
+    *efficiency.RULES,
+    *policy.RULES,
+)
 GROUPS = tuple(dict.fromkeys(rule.group for rule in RULES))
 ABOUT_FILTERS = (correctness.GROUP, format_rules.GROUP, format_rules.ENCRYPTION)
 """The groups of rules for defects of filters, as opposed to their cost and to requirements of the user."""
@@ -58,7 +64,10 @@ def all_rules() -> list[AnyRule]:
 @lru_cache(maxsize=1)
 def _examples() -> Mapping[str, Mapping[str, str | None]]:
     """Read the examples, which lie beside the rules: those of Parquet files are in the golden reports of the tests."""
-    packages = (__package__, *(name.partition(":")[0].rpartition(".")[0] for name in named("rules").values()))
+    packages = (
+        __package__,
+        *(name.partition(":")[0].rpartition(".")[0] for name in named("rules").values()),
+    )
     examples: dict[str, Mapping[str, str | None]] = {}
     for package in packages:
         with suppress(FileNotFoundError):
@@ -103,7 +112,9 @@ class Policy:
         object.__setattr__(self, "select", as_names(self.select, "rule"))
         object.__setattr__(self, "ignore", as_names(self.ignore, "rule"))
         ensure_valid((self.fail_on,), SEVERITIES, "severity")
-        ensure_valid((*self.select, *self.ignore), [*(rule.name for rule in self.rules), *GROUPS], "rule")
+        ensure_valid(
+            (*self.select, *self.ignore), [*(rule.name for rule in self.rules), *GROUPS], "rule"
+        )
         for rule in self.rules:
             if rule.name in self.select and (reason := self.why_not(rule)) is not None:
                 raise UsageError(f"rule {rule.name} is selected but cannot run: {reason}")
@@ -140,7 +151,11 @@ class Policy:
             return "ignored"
         if self.select and rule.name not in self.select and rule.group not in self.select:
             return "not selected"
-        return "a quick check does not read the data" if self.quick and rule.reads is Reads.DATA else None
+        return (
+            "a quick check does not read the data"
+            if self.quick and rule.reads is Reads.DATA
+            else None
+        )
 
 
 Settings = Mapping[str, Any]
@@ -168,7 +183,9 @@ class PathPolicies:
     It has the interface of `Policy` that runs use. Raises UsageError if an entry contradicts itself or the other settings.
     """
 
-    def __init__(self, settings: Settings, entries: Sequence[PathEntry], overrides: Settings) -> None:
+    def __init__(
+        self, settings: Settings, entries: Sequence[PathEntry], overrides: Settings
+    ) -> None:
         self._settings = settings
         self._entries = tuple(entries)
         self._overrides = overrides
@@ -179,8 +196,12 @@ class PathPolicies:
             except SbbfError as error:
                 raise error.at(file=entry.place) from None
         self.quick = all(policy.quick for policy in policies)
-        self.required = tuple(dict.fromkeys(column for policy in policies for column in policy.required))
-        self.columns = tuple(dict.fromkeys(column for policy in policies for column in policy.columns))
+        self.required = tuple(
+            dict.fromkeys(column for policy in policies for column in policy.required)
+        )
+        self.columns = tuple(
+            dict.fromkeys(column for policy in policies for column in policy.columns)
+        )
 
     def of(self, path: str) -> Policy:
         """Return the policy of one file. Raises UsageError if the entries that match it contradict each other."""
@@ -196,5 +217,10 @@ def make_policy(settings: Settings) -> Policy:
     settings = dict(settings)
     if require := settings.pop("require", ()):
         settings["filters"] = (FilterSpec(require, judge="existence"), *settings.get("filters", ()))
-    limits = {name: value for name, value in settings.items() if name in Limits.__dataclass_fields__}
-    return Policy(limits=Limits(**limits), **{name: value for name, value in settings.items() if name not in limits})
+    limits = {
+        name: value for name, value in settings.items() if name in Limits.__dataclass_fields__
+    }
+    return Policy(
+        limits=Limits(**limits),
+        **{name: value for name, value in settings.items() if name not in limits},
+    )

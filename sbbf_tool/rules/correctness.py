@@ -14,7 +14,10 @@ from sbbf_tool.rules.facts import ChunkFacts, Reads
 from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, Look, Rule, at_each_filter
 
 GROUP = "correctness"
-_error, _warning, _info = (partial(Rule, group=GROUP, severity=severity, reads=Reads.DATA) for severity in (ERROR, WARNING, INFO))
+_error, _warning, _info = (
+    partial(Rule, group=GROUP, severity=severity, reads=Reads.DATA)
+    for severity in (ERROR, WARNING, INFO)
+)
 _loses_rows = partial(_error, fix=fixes.rebuild, repairs=DROP_OR_REBUILD)
 
 _ZEROS = {"0.0": "-0.0", "-0.0": "0.0"}
@@ -22,12 +25,19 @@ _NAN = "nan"
 
 
 def _empty(chunk: ChunkFacts, *, boolean: bool) -> str | None:
-    if chunk.bits is None or not chunk.bits.empty or not chunk.values or (chunk.meta.type == Type.BOOLEAN) != boolean:
+    if (
+        chunk.bits is None
+        or not chunk.bits.empty
+        or not chunk.values
+        or (chunk.meta.type == Type.BOOLEAN) != boolean
+    ):
         return None
     return f"no bit is set, but the chunk has {chunk.values:,} values"
 
 
-def _at_each_verification(examine: Callable[[FilterVerification], str | None], *, of_filter: bool = True) -> Look:
+def _at_each_verification(
+    examine: Callable[[FilterVerification], str | None], *, of_filter: bool = True
+) -> Look:
     """Build the `look` function of a rule about verifications; those `of_filter` mean nothing where its bits cannot be interpreted."""
 
     def look(chunk: ChunkFacts) -> str | None:
@@ -38,7 +48,9 @@ def _at_each_verification(examine: Callable[[FilterVerification], str | None], *
 
 
 def _with_cause(cause: str | None) -> Look:
-    return _at_each_verification(lambda verification: _false_negatives(verification) if verification.cause == cause else None)
+    return _at_each_verification(
+        lambda verification: _false_negatives(verification) if verification.cause == cause else None
+    )
 
 
 def _false_negatives(verification: FilterVerification) -> str | None:
@@ -61,17 +73,30 @@ def _excluded_instants(verification: FilterVerification) -> str | None:
 
 def _excluded_zero(verification: FilterVerification) -> str | None:
     excluded = [zero for zero in _ZEROS if zero in verification.excluded_forms]
-    return f"the chunk holds {_ZEROS[excluded[0]]}, but the filter excludes {excluded[0]}" if len(excluded) == 1 else None
+    return (
+        f"the chunk holds {_ZEROS[excluded[0]]}, but the filter excludes {excluded[0]}"
+        if len(excluded) == 1
+        else None
+    )
 
 
 def _excluded_nans(verification: FilterVerification) -> str | None:
-    stored = f"{verification.excluded_nans:,} stored NaNs are excluded" if verification.excluded_nans else ""
+    stored = (
+        f"{verification.excluded_nans:,} stored NaNs are excluded"
+        if verification.excluded_nans
+        else ""
+    )
     canonical = "a canonical form of NaN is excluded" if _NAN in verification.excluded_forms else ""
     return " and ".join(filter(None, (stored, canonical))) or None
 
 
 def _wrong_statistics(verification: FilterVerification, *, harmless: bool) -> str | None:
-    return "; ".join(fact for fact in verification.wrong_statistics if fact.endswith(NO_ROW_LOST) == harmless) or None
+    return (
+        "; ".join(
+            fact for fact in verification.wrong_statistics if fact.endswith(NO_ROW_LOST) == harmless
+        )
+        or None
+    )
 
 
 RULES = (

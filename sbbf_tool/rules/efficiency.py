@@ -28,7 +28,13 @@ LARGE_SHARE = 0.25
 
 def _identical_blocks(chunk: ChunkFacts) -> str | None:
     """Return evidence of identical blocks, unless the filter is empty or full."""
-    if chunk.bits is None or chunk.stored is None or chunk.bits.empty or chunk.bits.ndv is None or not chunk.bits.identical_blocks:
+    if (
+        chunk.bits is None
+        or chunk.stored is None
+        or chunk.bits.empty
+        or chunk.bits.ndv is None
+        or not chunk.bits.identical_blocks
+    ):
         return None
     return f"all {chunk.stored.num_blocks:,} blocks are identical; estimated fpp {format_percent(chunk.bits.fpp)}"
 
@@ -44,7 +50,13 @@ def _nearly_empty(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     fpp = fixes.target_fpp(column, limits)
     for chunk in column.filters:
         num_bytes = _sufficient_bytes(chunk, fpp)
-        if chunk.bits is None or chunk.stored is None or chunk.bits.ndv is None or num_bytes is None or _is_as_declared(chunk):
+        if (
+            chunk.bits is None
+            or chunk.stored is None
+            or chunk.bits.ndv is None
+            or num_bytes is None
+            or _is_as_declared(chunk)
+        ):
             continue
         size = chunk.stored.header.num_bytes
         if size >= _MUCH_SMALLER * num_bytes:
@@ -58,11 +70,17 @@ def _sufficient_bytes(chunk: ChunkFacts, fpp: float) -> int | None:
         return None
     is_defective = chunk.bits.empty and chunk.values != 0
     shares_a_block = chunk.bits.identical_blocks and not chunk.bits.empty
-    return None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), fpp)
+    return (
+        None if is_defective or shares_a_block else sizing.bytes_for(max(1.0, chunk.bits.ndv), fpp)
+    )
 
 
 def _share(chunk: ChunkFacts) -> float:
-    return chunk.stored.length / chunk.chunk_bytes if chunk.stored is not None and chunk.chunk_bytes else 0.0
+    return (
+        chunk.stored.length / chunk.chunk_bytes
+        if chunk.stored is not None and chunk.chunk_bytes
+        else 0.0
+    )
 
 
 def _larger_than_chunk(chunk: ChunkFacts) -> str | None:
@@ -85,10 +103,16 @@ def _is_as_declared(chunk: ChunkFacts) -> bool:
 def _shrink_if_it_helps(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks the filters; None if they would still be large: small data is not a defect."""
     fpp = fixes.target_fpp(column, limits)
-    fpp = fpp / 4 if fpp < DEFAULT_FPP else fpp  # the lower the target, the more often a fold misses it
+    fpp = (
+        fpp / 4 if fpp < DEFAULT_FPP else fpp
+    )  # the lower the target, the more often a fold misses it
     is_solved = all(
         _share(chunk) <= LARGE_SHARE
-        or (not _is_as_declared(chunk) and (_sufficient_bytes(chunk, fpp) or math.inf) + _HEADER_BYTES <= LARGE_SHARE * chunk.chunk_bytes)
+        or (
+            not _is_as_declared(chunk)
+            and (_sufficient_bytes(chunk, fpp) or math.inf) + _HEADER_BYTES
+            <= LARGE_SHARE * chunk.chunk_bytes
+        )
         for chunk in column.filters
     )
     return fixes.shrink(column, limits) if is_solved else None
@@ -102,34 +126,64 @@ def _only_some_row_groups(column: ColumnFacts, limits: Limits) -> Iterator[Evide
     if column.filters and not column.is_required:
         for chunk in column.chunks:
             is_left_out = chunk.judgment is not None and chunk.judgment.is_limited
-            if chunk.place is None and not chunk.meta.is_locked and chunk.values != 0 and not is_left_out:
-                why = "; all its pages are dictionary-encoded" if chunk.meta.is_dictionary_encoded else ""
+            if (
+                chunk.place is None
+                and not chunk.meta.is_locked
+                and chunk.values != 0
+                and not is_left_out
+            ):
+                why = (
+                    "; all its pages are dictionary-encoded"
+                    if chunk.meta.is_dictionary_encoded
+                    else ""
+                )
                 yield Evidence(chunk.row_group, f"it has no filter{why}")
 
 
 def _sorted(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     """Yield evidence that at most one row group can hold a value, and that min and max identify this row group."""
     non_empty = [chunk for chunk in column.chunks if chunk.values != 0]
-    ranges = [pair for chunk in non_empty if (pair := bounds(column.footer, chunk.row_group, column.column)) is not None]
-    if column.filters and len(ranges) == len(non_empty) > 1 and all(lower.high < upper.low for lower, upper in pairwise(sorted(ranges))):
-        yield Evidence(None, f"the ranges from min to max of its {len(non_empty)} row groups do not overlap")
+    ranges = [
+        pair
+        for chunk in non_empty
+        if (pair := bounds(column.footer, chunk.row_group, column.column)) is not None
+    ]
+    if (
+        column.filters
+        and len(ranges) == len(non_empty) > 1
+        and all(lower.high < upper.low for lower, upper in pairwise(sorted(ranges)))
+    ):
+        yield Evidence(
+            None, f"the ranges from min to max of its {len(non_empty)} row groups do not overlap"
+        )
 
 
 def _dictionary_encoded(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     encoded = [chunk for chunk in column.filters if chunk.meta.is_dictionary_encoded]
-    if encoded and (use := use_in(column.footer, column.column, limits.engines)).users and use.users == use.dictionary_users:
-        yield from (Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded)
+    if (
+        encoded
+        and (use := use_in(column.footer, column.column, limits.engines)).users
+        and use.users == use.dictionary_users
+    ):
+        yield from (
+            Evidence(chunk.row_group, "all its pages are dictionary-encoded") for chunk in encoded
+        )
 
 
 def _unused(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     is_requested = column.filters or any(chunk.target is not None for chunk in column.chunks)
     is_judged = is_requested and column.column.physical != "BOOLEAN"  # which has a rule of its own
-    if is_judged and (reason := unused_in(column.footer, column.column, limits.engines)) is not None:
+    if (
+        is_judged
+        and (reason := unused_in(column.footer, column.column, limits.engines)) is not None
+    ):
         yield Evidence(None, reason)
 
 
 def _harmful(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
-    is_judged = column.filters and column.column.physical != "BOOLEAN"  # which has a rule of its own
+    is_judged = (
+        column.filters and column.column.physical != "BOOLEAN"
+    )  # which has a rule of its own
     if is_judged and (harm := harm_in(column.footer, column.column, limits.engines)) is not None:
         yield Evidence(None, harm)
 
@@ -138,10 +192,16 @@ def _unreferenced_bytes(file: FileFacts) -> Iterator[Evidence]:
     total = sum(unused_range.length for unused_range in file.unreferenced)
     if are_many(total, file.num_bytes):
         kinds = dict.fromkeys(unused_range.kind for unused_range in file.unreferenced)
-        sizes = ((kind, sum(each.length for each in file.unreferenced if each.kind == kind)) for kind in kinds)
+        sizes = (
+            (kind, sum(each.length for each in file.unreferenced if each.kind == kind))
+            for kind in kinds
+        )
         contents = ", ".join(f"{kind} ({num_bytes:,})" for kind, num_bytes in sizes)
         share = format_percent(total / file.num_bytes)
-        yield Evidence(None, f"{total:,} bytes, {share} of the file, from byte {file.unreferenced[0].start:,}: {contents}")
+        yield Evidence(
+            None,
+            f"{total:,} bytes, {share} of the file, from byte {file.unreferenced[0].start:,}: {contents}",
+        )
 
 
 RULES = (

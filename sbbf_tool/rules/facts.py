@@ -30,7 +30,14 @@ from sbbf_tool.parquet.footer import Footer
 from sbbf_tool.parquet.pages import ChunkMeta
 from sbbf_tool.parquet.splice import ChunkKey, FilterPlace
 from sbbf_tool.reports.findings import FilterVerification
-from sbbf_tool.rules.satisfaction import BROKEN, MISSING, NOT_MEASURED, Judgment, judge_filter, may_be_saturated
+from sbbf_tool.rules.satisfaction import (
+    BROKEN,
+    MISSING,
+    NOT_MEASURED,
+    Judgment,
+    judge_filter,
+    may_be_saturated,
+)
 
 _LENGTH_WORD, _NONCE_AND_TAG = 4, 12 + 16
 _WORTH_THREADS = 1 << 20
@@ -95,7 +102,9 @@ class ChunkFacts:
     @property
     def is_unverified(self) -> bool:
         """Whether the chunk's values should have been read but could not be."""
-        return self.oversized_page is not None or (self.verification is not None and self.verification.problem is not None)
+        return self.oversized_page is not None or (
+            self.verification is not None and self.verification.problem is not None
+        )
 
     @property
     def is_uninterpreted(self) -> bool:
@@ -154,7 +163,10 @@ class ColumnFacts(Frozen):
     @property
     def is_locked(self) -> bool:
         """Whether a key is missing without which a filter of the column, or its place, cannot be read."""
-        return any(chunk.encryption is not None and (chunk.place is not None or chunk.meta.is_locked) for chunk in self.chunks)
+        return any(
+            chunk.encryption is not None and (chunk.place is not None or chunk.meta.is_locked)
+            for chunk in self.chunks
+        )
 
     @property
     def can_be_changed(self) -> bool:
@@ -204,10 +216,19 @@ def gather(
     if reads >= Reads.FILTERS:
         file.expect_filters(columns, whole=True, row_groups=numbers)
     # What another file holds is judged there.
-    keys = [(number, column) for number in numbers for column in columns if file.footer.elsewhere(number, column.index) is None]
-    chunks = {(number, column.index): _chunk(file, number, column, reads) for number, column in keys}
+    keys = [
+        (number, column)
+        for number in numbers
+        for column in columns
+        if file.footer.elsewhere(number, column.index) is None
+    ]
+    chunks = {
+        (number, column.index): _chunk(file, number, column, reads) for number, column in keys
+    }
     if reads >= Reads.FILTERS:
-        overlaps = _overlaps(file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None])
+        overlaps = _overlaps(
+            file, [chunk.stored for chunk in chunks.values() if chunk.stored is not None]
+        )
         stored = {key: chunk.stored for key, chunk in chunks.items() if chunk.stored is not None}
         data_bytes = sum(chunks[key].chunk_bytes for key in stored)
         is_little = not verify or data_bytes < _WORTH_THREADS
@@ -217,19 +238,34 @@ def gather(
 
         def look(key: ChunkKey) -> ChunkFacts:
             chunk = replace(chunks[key], overlaps=overlaps[key]) if key in overlaps else chunks[key]
-            facts = _with_bits(file, chunk, verify, (sizes or {}).get(key), keeps_oversized=keeps_oversized, with_folds=with_folds)
+            facts = _with_bits(
+                file,
+                chunk,
+                verify,
+                (sizes or {}).get(key),
+                keeps_oversized=keeps_oversized,
+                with_folds=with_folds,
+            )
             meter.advance(f"verifying {file.footer.columns[key[1]].name}", facts.chunk_bytes)
             return facts
 
         chunks |= in_parallel(look, stored, 1 if is_little else jobs)
     for key, target in ((key, target) for key, target in (sizes or {}).items() if key in chunks):
-        chunks[key] = replace(chunks[key], judgment=chunks[key].judgment or _judge_unmeasured(chunks[key], target), target=target)
+        chunks[key] = replace(
+            chunks[key],
+            judgment=chunks[key].judgment or _judge_unmeasured(chunks[key], target),
+            target=target,
+        )
     return tuple(
         ColumnFacts(
             file.name,
             file.footer,
             column,
-            tuple(chunks[number, column.index] for number in numbers if (number, column.index) in chunks),
+            tuple(
+                chunks[number, column.index]
+                for number in numbers
+                if (number, column.index) in chunks
+            ),
             file.ring.keys.path if file.ring is not None else None,
             file.source.can_reopen,
             file.table,
@@ -239,8 +275,13 @@ def gather(
 
 
 def _chunk(file: ParquetFile, row_group: int, column: Column, reads: Reads) -> ChunkFacts:
-    place, encryption = file.footer.filter_place(row_group, column.index), file.encryption_of(row_group, column)
-    chunk = partial(ChunkFacts, row_group, file.footer.chunk_meta(row_group, column.index), place, encryption)
+    place, encryption = (
+        file.footer.filter_place(row_group, column.index),
+        file.encryption_of(row_group, column),
+    )
+    chunk = partial(
+        ChunkFacts, row_group, file.footer.chunk_meta(row_group, column.index), place, encryption
+    )
     if place is None or reads < Reads.FILTERS:
         return chunk()
     if file.is_encrypted(row_group, column) and _is_in_the_clear(file, row_group, column):
@@ -273,7 +314,9 @@ def _damage_of_modules(file: ParquetFile, place: FilterPlace) -> str | None:
             return f"the {module}'s module begins in the footer"
         length = int.from_bytes(file.source.read(position, _LENGTH_WORD), "little")
         if length <= _NONCE_AND_TAG:
-            return f"the {module}'s module has {length} bytes, but nonce and tag take {_NONCE_AND_TAG}"
+            return (
+                f"the {module}'s module has {length} bytes, but nonce and tag take {_NONCE_AND_TAG}"
+            )
         position += _LENGTH_WORD + length
         if position > file.footer.start:
             return f"the {module}'s module of {length:,} bytes runs into the footer"
@@ -287,10 +330,16 @@ def _judge_unmeasured(chunk: ChunkFacts, target: Sizing) -> Judgment:
     if chunk.place is None and not chunk.meta.is_locked:
         return Judgment(MISSING, is_limited=may_be_saturated(target, chunk.meta.most_values))
     defect = chunk.module_defect or chunk.unreadable
-    return Judgment(NOT_MEASURED, chunk.encryption or "") if defect is None else Judgment(BROKEN, defect)
+    return (
+        Judgment(NOT_MEASURED, chunk.encryption or "")
+        if defect is None
+        else Judgment(BROKEN, defect)
+    )
 
 
-def _judge(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, bloom: BloomFilter, target: Sizing) -> Judgment:
+def _judge(
+    file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, bloom: BloomFilter, target: Sizing
+) -> Judgment:
     """Judge a filter by its size, or by the defect for which readers cannot use it."""
     from sbbf_tool.parquet import equals
 
@@ -301,11 +350,22 @@ def _judge(file: ParquetFile, chunk: ChunkFacts, stored: StoredFilter, bloom: Bl
         return Judgment(BROKEN, doubt)
     if size % BLOCK_BYTES or size < sizing.MIN_BYTES:
         return Judgment(BROKEN, f"some readers fail on a bitset of {size:,} bytes")
-    return judge_filter(bloom, target, chunk.meta.non_null_values, equals.forms_per_value(file.footer, file.footer.columns[stored.column]))
+    return judge_filter(
+        bloom,
+        target,
+        chunk.meta.non_null_values,
+        equals.forms_per_value(file.footer, file.footer.columns[stored.column]),
+    )
 
 
 def _with_bits(
-    file: ParquetFile, chunk: ChunkFacts, verify: Verify | None, target: Sizing | None, *, keeps_oversized: bool, with_folds: bool
+    file: ParquetFile,
+    chunk: ChunkFacts,
+    verify: Verify | None,
+    target: Sizing | None,
+    *,
+    keeps_oversized: bool,
+    with_folds: bool,
 ) -> ChunkFacts:
     stored = chunk.stored
     assert stored is not None, "there is no filter"
@@ -314,25 +374,45 @@ def _with_bits(
     except AuthenticationError as error:
         return replace(chunk, stored=None, module_defect=error.message)
     ndv = bloom.estimated_ndv
-    folds = tuple((fold.num_bytes, fold.fpp) for fold in (bloom.folds() if with_folds else (bloom,)))
-    bits = Bits(bloom.fpp, None if math.isinf(ndv) else ndv, not bloom.bits_set, bloom.has_identical_blocks, folds)
+    folds = tuple(
+        (fold.num_bytes, fold.fpp) for fold in (bloom.folds() if with_folds else (bloom,))
+    )
+    bits = Bits(
+        bloom.fpp,
+        None if math.isinf(ndv) else ndv,
+        not bloom.bits_set,
+        bloom.has_identical_blocks,
+        folds,
+    )
     judgment = None if target is None else _judge(file, chunk, stored, bloom, target)
     try:
-        return replace(chunk, bits=bits, judgment=judgment, verification=verify(file, stored, bloom) if verify else None)
+        return replace(
+            chunk,
+            bits=bits,
+            judgment=judgment,
+            verification=verify(file, stored, bloom) if verify else None,
+        )
     except OversizedPageError as error:
         if not keeps_oversized:
             raise
         # The evidence already names the column and row group.
         place = (error.place or "").rpartition(", ")[2]
-        return replace(chunk, bits=bits, judgment=judgment, oversized_page=f"{place}: {error.message}")
+        return replace(
+            chunk, bits=bits, judgment=judgment, oversized_page=f"{place}: {error.message}"
+        )
 
 
 _FILTER = "filter"
 
 
-def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[int, int], tuple[Overlap, ...]]:
+def _overlaps(
+    file: ParquetFile, filters: Iterable[StoredFilter]
+) -> dict[tuple[int, int], tuple[Overlap, ...]]:
     """Return the other ranges that share bytes with each filter, by row group and column; filters that share none are omitted."""
-    own = [Range(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column) for stored in filters]
+    own = [
+        Range(stored.place.offset, stored.end, _FILTER, stored.row_group, stored.column)
+        for stored in filters
+    ]
     ranges = sorted([*own, *owned_ranges(file.footer)])
     starts = [owned.start for owned in ranges]
     furthest = list(accumulate((owned.end for owned in ranges), max))
@@ -350,7 +430,9 @@ def _overlaps(file: ParquetFile, filters: Iterable[StoredFilter]) -> dict[tuple[
     return overlaps
 
 
-def _meeting(ranges: Sequence[Range], starts: Sequence[int], furthest: Sequence[int], mine: Range) -> Iterator[Range]:
+def _meeting(
+    ranges: Sequence[Range], starts: Sequence[int], furthest: Sequence[int], mine: Range
+) -> Iterator[Range]:
     """Yield the other ranges that share a byte with `mine`. `furthest[i]` is the largest end among the first i + 1 ranges."""
     at = bisect_left(starts, mine.end) - 1
     while at >= 0 and furthest[at] > mine.start:

@@ -43,7 +43,9 @@ def gather_file(file: ParquetFile, columns: Sequence[ColumnFacts]) -> FileFacts:
     size = file.source.size
     if unknown := _find_unknown(file, columns):
         return FileFacts(file.name, size, unknown=unknown)
-    filters = [chunk.stored for column in columns for chunk in column.filters if chunk.stored is not None]
+    filters = [
+        chunk.stored for column in columns for chunk in column.filters if chunk.stored is not None
+    ]
     if not are_many(sum(end - start for start, end in gaps_between(file, filters)), size):
         return FileFacts(file.name, size)
     return FileFacts(file.name, size, tuple(_find_unreferenced(file, filters)))
@@ -66,7 +68,11 @@ def _is_extent_known(chunk: ChunkFacts) -> bool:
     if chunk.place is None:
         return True
     if chunk.stored is None:
-        return chunk.encryption is not None and chunk.module_defect is None and chunk.place.length is not None
+        return (
+            chunk.encryption is not None
+            and chunk.module_defect is None
+            and chunk.place.length is not None
+        )
     return chunk.stored.header.unsupported_reason is None
 
 
@@ -79,10 +85,16 @@ def _find_unreferenced(file: ParquetFile, filters: list[StoredFilter]) -> Iterat
     last = last_addition(file)
     undo_ends = {find_own_tail(file).start, *(() if last is None else (last.before.end,))}
     numbers = sorted(
-        {int(number) for entry in file.footer.metadata.key_value_metadata or () for number in _NUMBER.findall(str(entry.value))}
+        {
+            int(number)
+            for entry in file.footer.metadata.key_value_metadata or ()
+            for number in _NUMBER.findall(str(entry.value))
+        }
     )
     for unused_range in unreferenced_ranges(file, filters):
         is_for_undo = unused_range.kind == OLD_FOOTER and unused_range.end in undo_ends
-        is_named = unused_range.kind == UNKNOWN and any(unused_range.start <= number < unused_range.end for number in numbers)
+        is_named = unused_range.kind == UNKNOWN and any(
+            unused_range.start <= number < unused_range.end for number in numbers
+        )
         if not is_for_undo and not is_named:
             yield unused_range

@@ -64,18 +64,26 @@ class FilterSpec(Frozen):
 
     def ensure_valid(self) -> None:
         object.__setattr__(self, "columns", as_names(self.columns))
-        object.__setattr__(self, "paths", tuple(local_path(os.fsdecode(path)) for path in as_iterable(self.paths)))
+        object.__setattr__(
+            self, "paths", tuple(local_path(os.fsdecode(path)) for path in as_iterable(self.paths))
+        )
         if not self.columns:
             raise UsageError("no column was given")
         if self.judge not in get_args(Judge):
-            raise UsageError(f"judge must be one of {', '.join(get_args(Judge))}, not {self.judge!r}")
+            raise UsageError(
+                f"judge must be one of {', '.join(get_args(Judge))}, not {self.judge!r}"
+            )
         if any("\0" in path for path in self.paths):
             raise UsageError("a path cannot have the character U+0000")
         if self.share_of_data is not None and not 0 < self.share_of_data <= 1:
-            raise UsageError(f"the share of data must be above 0 and at most 1, not {self.share_of_data}")
+            raise UsageError(
+                f"the share of data must be above 0 and at most 1, not {self.share_of_data}"
+            )
         if self.paths and not self.folder:
             object.__setattr__(self, "folder", os.getcwd())
-        for most in self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,):
+        for most in (
+            self.max_bytes.values() if isinstance(self.max_bytes, Mapping) else (self.max_bytes,)
+        ):
             self._size(most, sizing.MAX_BYTES)
         if self.where is not None:
             _predicate(self.where)
@@ -88,13 +96,17 @@ class FilterSpec(Frozen):
         if self.where is None:
             return True
         if isinstance(file, TableFile):
-            return _predicate(self.where).accepts_values(file.partition, file.unknown, file.partition_types)
+            return _predicate(self.where).accepts_values(
+                file.partition, file.unknown, file.partition_types
+            )
         return _predicate(self.where).accepts(path)
 
     def of_table(self, name: str) -> FilterSpec | None:
         """Return the spec for all files of the table with this name; None if it does not name the table."""
         names = {path.rstrip("/") for path in self.paths}
-        is_same = name.rstrip("/") in names or (not is_table_name(name) and matches_any(self.paths, self.folder, name))
+        is_same = name.rstrip("/") in names or (
+            not is_table_name(name) and matches_any(self.paths, self.folder, name)
+        )
         return replace(self, paths=()) if is_same or not self.paths else None
 
     def size_for(self, file: ParquetFile, key: ChunkKey) -> Sizing:
@@ -118,7 +130,9 @@ class FilterSpec(Frozen):
 def declare_for_table(declarations: Iterable[FilterSpec], name: str) -> tuple[FilterSpec, ...]:
     """Return the declarations that name this table, for all its files."""
     absolute = name if is_url(name) or is_table_name(name) else os.path.abspath(name)
-    return tuple(own for declaration in declarations if (own := declaration.of_table(absolute)) is not None)
+    return tuple(
+        own for declaration in declarations if (own := declaration.of_table(absolute)) is not None
+    )
 
 
 class RequestedFilters(NamedTuple):
@@ -144,18 +158,31 @@ def request_filters(file: ParquetFile, specs: Iterable[FilterSpec]) -> Requested
         for name in spec.columns:
             names[name] = None
             # A required column without one meaning is a finding of `check`.
-            with suppress(NoColumnError if spec.judge == "size" else UsageError), file.locate_errors():
+            with (
+                suppress(NoColumnError if spec.judge == "size" else UsageError),
+                file.locate_errors(),
+            ):
                 index = find_column(file.footer.columns, name).index
                 # A filter that must only exist may have to be of a certain size for another spec.
                 chosen[index] = chosen.get(index, spec) if spec.judge == "existence" else spec
                 if spec.judge != "size":
                     required.add(index)
-    keys = [(row_group, column) for row_group in range(file.footer.num_row_groups) for column in sorted(chosen)]
+    keys = [
+        (row_group, column)
+        for row_group in range(file.footer.num_row_groups)
+        for column in sorted(chosen)
+    ]
     footer = file.footer
-    needy = [key for key in keys if footer.filter_place(*key) is not None or not has_no_value(footer, *key)]
+    needy = [
+        key
+        for key in keys
+        if footer.filter_place(*key) is not None or not has_no_value(footer, *key)
+    ]
     sizes = {key: chosen[key[1]].size_for(file, key) for key in needy}
     judges = {index: spec.judge for index, spec in chosen.items()}
-    return RequestedFilters(sizes, file.name_columns(names), judges, frozenset(required), len(keys) - len(needy))
+    return RequestedFilters(
+        sizes, file.name_columns(names), judges, frozenset(required), len(keys) - len(needy)
+    )
 
 
 def has_no_value(footer: Footer, row_group: int, column: int) -> bool:
@@ -164,7 +191,9 @@ def has_no_value(footer: Footer, row_group: int, column: int) -> bool:
     A footer with rows but no entry, not even nulls, contradicts itself, and shows nothing.
     """
     meta = footer.chunk_meta(row_group, column)
-    is_null = meta.has_only_nulls or (footer.columns[column].is_null_typed and not meta.non_null_values)
+    is_null = meta.has_only_nulls or (
+        footer.columns[column].is_null_typed and not meta.non_null_values
+    )
     return is_null and (bool(meta.values) or not footer.num_rows(row_group))
 
 
@@ -182,7 +211,11 @@ class _Key(NamedTuple):
 
 def _parse_names(value: object) -> tuple[str, ...] | None:
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+    if (
+        not isinstance(names, list)
+        or not names
+        or not all(isinstance(name, str) and name for name in names)
+    ):
         return None
     return tuple(names)
 
@@ -213,14 +246,20 @@ _KEYS = {
     "columns": _Key("a column or a list of columns", _parse_names),
     "fpp": _Key("a number", _parse_number),
     "ndv": _Key("an integer", _parse_count),
-    "max-bytes": _Key("an integer, a size such as 1MiB, or a table of them by column", _parse_sizes),
+    "max-bytes": _Key(
+        "an integer, a size such as 1MiB, or a table of them by column", _parse_sizes
+    ),
     "share-of-data": _Key("a number", _parse_number),
-    "where": _Key("a predicate in a string", lambda value: value if isinstance(value, str) and value else None),
+    "where": _Key(
+        "a predicate in a string", lambda value: value if isinstance(value, str) and value else None
+    ),
 }
 _REQUIRED = ("paths", "columns")
 
 
-def parse_specs(tables: object, path: str, place: str, *, is_named: bool = True) -> tuple[FilterSpec, ...]:
+def parse_specs(
+    tables: object, path: str, place: str, *, is_named: bool = True
+) -> tuple[FilterSpec, ...]:
     """Return the specs in the tables `place`, such as `[[filters]]`, of the file `path`.
 
     In a file that the user did not name, their paths must be below its folder. Raises UsageError with file, table and key.
@@ -235,7 +274,9 @@ def parse_specs(tables: object, path: str, place: str, *, is_named: bool = True)
             if not is_named:
                 _ensure_below(spec.paths, folder)
         except UsageError as error:
-            raise UsageError(error.message, file=path, place=f"{place} {number}", hint=error.hint) from None
+            raise UsageError(
+                error.message, file=path, place=f"{place} {number}", hint=error.hint
+            ) from None
         specs.append(spec)
     return tuple(specs)
 
@@ -257,7 +298,12 @@ def _parse_table(table: Mapping[str, Any], folder: str) -> FilterSpec:
 
 def _ensure_below(globs: Iterable[str], folder: str) -> None:
     for glob in globs:
-        if is_url(glob) or is_table_name(glob) or ".." in glob.split("/") or not _is_below(literal_base(glob, folder), folder):
+        if (
+            is_url(glob)
+            or is_table_name(glob)
+            or ".." in glob.split("/")
+            or not _is_below(literal_base(glob, folder), folder)
+        ):
             reason = f"paths must lie below {folder}, not {glob!r}, because the configuration file was found, not named"
             raise UsageError(reason, hint="name the file, or move it")
 
@@ -280,7 +326,9 @@ def read_specs(path: str | os.PathLike[str]) -> tuple[FilterSpec, ...]:
         raise UsageError((error.strerror or "unreadable").lower(), file=name) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"not TOML: {error}", file=name) from None
-    keys = ("tool", "sbbf", "filters") if os.path.basename(name) == "pyproject.toml" else ("filters",)
+    keys = (
+        ("tool", "sbbf", "filters") if os.path.basename(name) == "pyproject.toml" else ("filters",)
+    )
     tables: Any = document
     for key in keys:
         tables = tables.get(key) if isinstance(tables, Mapping) else None

@@ -31,11 +31,27 @@ def add(column: ColumnFacts, limits: Limits, rebuild: str | None = "all") -> Fix
     """
     if _gets_no_filter(column):
         return remove(column, limits)
-    files, columns, fpp, max_bytes = (column.changeable_name,), (column.name,), target_fpp(column, limits), _most_bytes(column, limits)
-    if max_bytes is not None and not (max_bytes and all(_fits(chunk, max_bytes, worst_fpp(column, limits)) for chunk in column.filters)):
+    files, columns, fpp, max_bytes = (
+        (column.changeable_name,),
+        (column.name,),
+        target_fpp(column, limits),
+        _most_bytes(column, limits),
+    )
+    if max_bytes is not None and not (
+        max_bytes
+        and all(_fits(chunk, max_bytes, worst_fpp(column, limits)) for chunk in column.filters)
+    ):
         return None
     fpp_if_unusual = None if fpp == DEFAULT_FPP else fpp
-    return Fix("add_filters", files, columns, rebuild=rebuild, fpp=fpp_if_unusual, max_bytes=max_bytes, keys=column.keys_path)
+    return Fix(
+        "add_filters",
+        files,
+        columns,
+        rebuild=rebuild,
+        fpp=fpp_if_unusual,
+        max_bytes=max_bytes,
+        keys=column.keys_path,
+    )
 
 
 complete = partial(add, rebuild=None)
@@ -44,12 +60,20 @@ complete = partial(add, rebuild=None)
 
 def target_fpp(column: ColumnFacts, limits: Limits) -> float:
     """Return the false-positive rate of a new filter: the usual one, unless a limit or a declaration demands less."""
-    return min(DEFAULT_FPP, limits.max_fpp or 1, *(chunk.target.fpp for chunk in column.chunks if chunk.target is not None))
+    return min(
+        DEFAULT_FPP,
+        limits.max_fpp or 1,
+        *(chunk.target.fpp for chunk in column.chunks if chunk.target is not None),
+    )
 
 
 def worst_fpp(column: ColumnFacts, limits: Limits) -> float:
     """Return the highest false-positive rate that a smaller filter may have: that of limits, declarations, and filters worth writing."""
-    declared = (FPP_TOLERANCE * chunk.target.fpp for chunk in column.chunks if chunk.target is not None and column.judge != "existence")
+    declared = (
+        FPP_TOLERANCE * chunk.target.fpp
+        for chunk in column.chunks
+        if chunk.target is not None and column.judge != "existence"
+    )
     return min(sizing.SATURATED_FPP, limits.max_fpp or 1, *declared)
 
 
@@ -57,7 +81,11 @@ def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
     """Return the largest size with which filters of all row groups keep their share of the data; 0 without one, None without a limit."""
     if limits.max_bytes_share is None:
         return None
-    share = limits.max_bytes_share * sum(chunk.chunk_bytes for chunk in column.chunks) / len(column.chunks)
+    share = (
+        limits.max_bytes_share
+        * sum(chunk.chunk_bytes for chunk in column.chunks)
+        / len(column.chunks)
+    )
     most = min(sizing.MAX_BYTES, 1 << max(0, int(share) - _LONGEST_HEADER).bit_length() >> 1)
     return most if most >= sizing.MIN_BYTES else 0
 
@@ -65,7 +93,11 @@ def _most_bytes(column: ColumnFacts, limits: Limits) -> int | None:
 def _fits(chunk: ChunkFacts, num_bytes: int, fpp: float) -> bool:
     """Return whether a new filter of this size has at most this FPP, whichever bits its values set."""
     ndv = chunk.bits.ndv if chunk.bits is not None and not chunk.bits.identical_blocks else None
-    return FPP_TOLERANCE * sizing.fpp_of(chunk.meta.most_values if ndv is None else max(1.0, ndv), num_bytes) <= fpp
+    return (
+        FPP_TOLERANCE
+        * sizing.fpp_of(chunk.meta.most_values if ndv is None else max(1.0, ndv), num_bytes)
+        <= fpp
+    )
 
 
 def ensure(column: ColumnFacts, limits: Limits) -> Fix | None:
@@ -103,14 +135,28 @@ def remove(column: ColumnFacts, limits: Limits) -> Fix | None:
 
 def remove_bytes_too(column: ColumnFacts, limits: Limits) -> Fix:
     """Return the fix that also removes the bytes of the filters, because they must not stay in the file."""
-    return Fix("remove_filters", (column.changeable_name,), (column.name,), compact=True, keys=column.keys_path)
+    return Fix(
+        "remove_filters",
+        (column.changeable_name,),
+        (column.name,),
+        compact=True,
+        keys=column.keys_path,
+    )
 
 
 def shrink(column: ColumnFacts, limits: Limits) -> Fix | None:
     """Return the fix that shrinks filters to the smallest size that keeps the usual FPP. Filters of drafts are rebuilt in that size."""
-    if any(chunk.stored is not None and chunk.stored.header.readings for chunk in column.filters):  # no command resizes a draft
+    if any(
+        chunk.stored is not None and chunk.stored.header.readings for chunk in column.filters
+    ):  # no command resizes a draft
         return rebuild(column, limits)
-    return Fix("resize_filters", (column.changeable_name,), (column.name,), fpp=target_fpp(column, limits), keys=column.keys_path)
+    return Fix(
+        "resize_filters",
+        (column.changeable_name,),
+        (column.name,),
+        fpp=target_fpp(column, limits),
+        keys=column.keys_path,
+    )
 
 
 def shrink_to_portable(column: ColumnFacts, limits: Limits) -> Fix:
@@ -126,7 +172,11 @@ def shrink_to_share(column: ColumnFacts, limits: Limits) -> Fix | None:
     rates = [_folded_fpp(chunk, most) for chunk in column.filters]
     if None in rates:
         return add(column, limits)
-    return _resize(column, most) if all(rate is not None and rate <= worst_fpp(column, limits) for rate in rates) else None
+    return (
+        _resize(column, most)
+        if all(rate is not None and rate <= worst_fpp(column, limits) for rate in rates)
+        else None
+    )
 
 
 def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
@@ -138,4 +188,10 @@ def _folded_fpp(chunk: ChunkFacts, most: int) -> float | None:
 
 
 def _resize(column: ColumnFacts, num_bytes: int) -> Fix:
-    return Fix("resize_filters", (column.changeable_name,), (column.name,), num_bytes=num_bytes, keys=column.keys_path)
+    return Fix(
+        "resize_filters",
+        (column.changeable_name,),
+        (column.name,),
+        num_bytes=num_bytes,
+        keys=column.keys_path,
+    )

@@ -17,7 +17,16 @@ from sbbf_tool.parquet.filters import StoredFilter
 from sbbf_tool.reports.findings import ERROR, WARNING, Evidence
 from sbbf_tool.rules import fixes
 from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads
-from sbbf_tool.rules.rule import DROP, DROP_OR_REBUILD, REBUILD_ONLY, SET_LENGTH, Limits, Look, Rule, at_each_filter
+from sbbf_tool.rules.rule import (
+    DROP,
+    DROP_OR_REBUILD,
+    REBUILD_ONLY,
+    SET_LENGTH,
+    Limits,
+    Look,
+    Rule,
+    at_each_filter,
+)
 
 GROUP = "format"
 _error, _warning = (partial(Rule, group=GROUP, severity=severity) for severity in (ERROR, WARNING))
@@ -40,12 +49,20 @@ def _draft_dialect(chunk: ChunkFacts) -> str | None:
     if verification.dialect is None:
         dialect = "the released format" if not verification.false_negatives else "none of these"
         return f"{fact}; the values match {dialect}"
-    exceptions = f", except {verification.false_negatives:,} of {verification.verified_values:,}" if verification.false_negatives else ""
+    exceptions = (
+        f", except {verification.false_negatives:,} of {verification.verified_values:,}"
+        if verification.false_negatives
+        else ""
+    )
     return f"{fact}; the values match {verification.dialect}{exceptions}"
 
 
 def _unreadable(chunk: ChunkFacts) -> str | None:
-    return f"at byte {chunk.place.offset:,}: {chunk.unreadable}" if chunk.place is not None and chunk.unreadable else None
+    return (
+        f"at byte {chunk.place.offset:,}: {chunk.unreadable}"
+        if chunk.place is not None and chunk.unreadable
+        else None
+    )
 
 
 def _overlap(chunk: ChunkFacts) -> str | None:
@@ -56,7 +73,11 @@ def _overlap(chunk: ChunkFacts) -> str | None:
 
 
 def _missing_length(chunk: ChunkFacts) -> str | None:
-    return "bloom_filter_length is missing" if chunk.place is not None and chunk.place.length is None else None
+    return (
+        "bloom_filter_length is missing"
+        if chunk.place is not None and chunk.place.length is None
+        else None
+    )
 
 
 def _wrong_length(stored: StoredFilter) -> str | None:
@@ -67,13 +88,21 @@ def _wrong_length(stored: StoredFilter) -> str | None:
 
 def _partial_block(stored: StoredFilter) -> str | None:
     remainder = stored.header.num_bytes % BLOCK_BYTES
-    return f"its bitset has {stored.header.num_bytes:,} bytes, and the last {remainder} are not a whole block" if remainder else None
+    return (
+        f"its bitset has {stored.header.num_bytes:,} bytes, and the last {remainder} are not a whole block"
+        if remainder
+        else None
+    )
 
 
 def _at_each_size(is_wrong: Callable[[int], bool]) -> Look:
     """Build the `look` function of a rule about the bytes of bitsets."""
     return _at_each_header(
-        lambda stored: f"its bitset has {stored.header.num_bytes:,} bytes" if is_wrong(stored.header.num_bytes) else None
+        lambda stored: (
+            f"its bitset has {stored.header.num_bytes:,} bytes"
+            if is_wrong(stored.header.num_bytes)
+            else None
+        )
     )
 
 
@@ -204,7 +233,11 @@ _encryption_error = partial(Rule, group=ENCRYPTION, severity=ERROR)
 
 
 def _plaintext(chunk: ChunkFacts) -> str | None:
-    return "header and bitset can be read without the key" if chunk.module_defect == PLAINTEXT else None
+    return (
+        "header and bitset can be read without the key"
+        if chunk.module_defect == PLAINTEXT
+        else None
+    )
 
 
 def _module_defect(chunk: ChunkFacts) -> str | None:
@@ -212,7 +245,9 @@ def _module_defect(chunk: ChunkFacts) -> str | None:
 
 
 def _rebuild_if_decrypted(column: ColumnFacts, limits: Limits) -> Fix | None:
-    return None if any(chunk.encryption for chunk in column.filters) else fixes.rebuild(column, limits)
+    return (
+        None if any(chunk.encryption for chunk in column.filters) else fixes.rebuild(column, limits)
+    )
 
 
 ENCRYPTION_RULES = (

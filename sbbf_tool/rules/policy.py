@@ -21,34 +21,56 @@ MISSING_FILTER, DEVIATING_FILTER = "missing-filter", "deviating-filter"
 def _missing_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if column.is_required:
         for chunk in column.chunks:
-            if chunk.place is None and not has_no_value(column.footer, chunk.row_group, column.column.index):
+            if chunk.place is None and not has_no_value(
+                column.footer, chunk.row_group, column.column.index
+            ):
                 yield Evidence(chunk.row_group, _why_missing(chunk))
 
 
 def _why_missing(chunk: ChunkFacts) -> str:
     if chunk.meta.is_locked:
         return "its metadata is encrypted, and the key was not given"
-    why = "; all its pages are dictionary-encoded, for which parquet-java writes none" if chunk.meta.is_dictionary_encoded else ""
+    why = (
+        "; all its pages are dictionary-encoded, for which parquet-java writes none"
+        if chunk.meta.is_dictionary_encoded
+        else ""
+    )
     return f"it has no filter{why}"
 
 
 def _deviating_filter(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     """Yield the chunks whose filter does not satisfy the declaration, unless its limits may leave no room for a useful filter."""
     # Where only the FPP counts, every chunk needs a filter, for which there is a rule, and a larger filter satisfies.
-    accepted = {SATISFIED, NOT_MEASURED} | ({MISSING, TOO_LARGE} if column.judge == "fpp" else set())
+    accepted = {SATISFIED, NOT_MEASURED} | (
+        {MISSING, TOO_LARGE} if column.judge == "fpp" else set()
+    )
     for chunk in column.chunks if column.judge != "existence" else ():
         judgment = chunk.judgment
-        if judgment is None or judgment.outcome in accepted or (judgment.outcome == MISSING and judgment.is_limited):
+        if (
+            judgment is None
+            or judgment.outcome in accepted
+            or (judgment.outcome == MISSING and judgment.is_limited)
+        ):
             continue
-        yield Evidence(chunk.row_group, f"{judgment.outcome}: {judgment.fact}" if judgment.fact else _why_missing(chunk))
+        yield Evidence(
+            chunk.row_group,
+            f"{judgment.outcome}: {judgment.fact}" if judgment.fact else _why_missing(chunk),
+        )
 
 
 def _fpp(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
-        if chunk.bits is not None and limits.max_fpp is not None and chunk.bits.fpp > limits.max_fpp:
+        if (
+            chunk.bits is not None
+            and limits.max_fpp is not None
+            and chunk.bits.fpp > limits.max_fpp
+        ):
             conflict = _conflict(column, limits, fixes.add)
             rate = format_percent(chunk.bits.fpp)
-            yield Evidence(chunk.row_group, f"estimated fpp {rate}; the limit is {limits.max_fpp * 100:g} %{conflict}")
+            yield Evidence(
+                chunk.row_group,
+                f"estimated fpp {rate}; the limit is {limits.max_fpp * 100:g} %{conflict}",
+            )
 
 
 def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
@@ -57,7 +79,9 @@ def _bytes_share(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     if limits.max_bytes_share is not None and filters > limits.max_bytes_share * data:
         share = f" ({format_percent(filters / data)})" if data else ""
         conflict = _conflict(column, limits, fixes.shrink_to_share)
-        yield Evidence(None, f"{filters:,} bytes of filters for {data:,} bytes of data{share}{conflict}")
+        yield Evidence(
+            None, f"{filters:,} bytes of filters for {data:,} bytes of data{share}{conflict}"
+        )
 
 
 def _conflict(column: ColumnFacts, limits: Limits, make_fix: MakeFix) -> str:
@@ -72,13 +96,23 @@ def _ndv(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
         ndv = chunk.bits.ndv if chunk.bits is not None else None
         if ndv is not None and limits.min_ndv is not None and ndv < limits.min_ndv:
-            yield Evidence(chunk.row_group, f"about {max(0.0, ndv):,.0f} distinct values; the limit is {limits.min_ndv:,}")
+            yield Evidence(
+                chunk.row_group,
+                f"about {max(0.0, ndv):,.0f} distinct values; the limit is {limits.min_ndv:,}",
+            )
 
 
 def _chunk_bytes(column: ColumnFacts, limits: Limits) -> Iterator[Evidence]:
     for chunk in column.filters:
-        if limits.min_chunk_bytes is not None and not chunk.meta.is_locked and chunk.chunk_bytes < limits.min_chunk_bytes:
-            yield Evidence(chunk.row_group, f"{chunk.chunk_bytes:,} bytes of data; the limit is {limits.min_chunk_bytes:,}")
+        if (
+            limits.min_chunk_bytes is not None
+            and not chunk.meta.is_locked
+            and chunk.chunk_bytes < limits.min_chunk_bytes
+        ):
+            yield Evidence(
+                chunk.row_group,
+                f"{chunk.chunk_bytes:,} bytes of data; the limit is {limits.min_chunk_bytes:,}",
+            )
 
 
 RULES = (

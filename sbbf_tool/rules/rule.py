@@ -36,7 +36,11 @@ class Limits:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engines", as_engines(self.engines))
-        object.__setattr__(self, "filters", (self.filters,) if isinstance(self.filters, FilterSpec) else tuple(self.filters))
+        object.__setattr__(
+            self,
+            "filters",
+            (self.filters,) if isinstance(self.filters, FilterSpec) else tuple(self.filters),
+        )
         for name in ("max_fpp", "max_bytes_share", "min_ndv", "min_chunk_bytes"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -47,7 +51,11 @@ class Limits:
     @property
     def required(self) -> tuple[str, ...]:
         """The columns that must have a filter in every row group."""
-        return tuple(dict.fromkeys(name for spec in self.filters if spec.judge != "size" for name in spec.columns))
+        return tuple(
+            dict.fromkeys(
+                name for spec in self.filters if spec.judge != "size" for name in spec.columns
+            )
+        )
 
     @property
     def judged(self) -> tuple[FilterSpec, ...]:
@@ -107,7 +115,11 @@ class Rule(AnyRule):
     """What `repair` does to such a filter, by the footer alone (None leaves it), and if it may build filters; None if it does nothing."""
 
     def severity_in(self, limits: Limits) -> str:
-        return ERROR if self.error_with is not None and getattr(limits, self.error_with) else self.severity
+        return (
+            ERROR
+            if self.error_with is not None and getattr(limits, self.error_with)
+            else self.severity
+        )
 
     def find(self, column: ColumnFacts, limits: Limits) -> Finding | None:
         """Return the rule's finding for a column; None without evidence."""
@@ -126,7 +138,11 @@ class Rule(AnyRule):
 
     def find_in_file(self, file: FileFacts | None) -> Finding | None:
         """Return the rule's finding for a whole file, which has no fix; None without evidence."""
-        if file is None or self.look_at_file is None or not (evidence := tuple(self.look_at_file(file))):
+        if (
+            file is None
+            or self.look_at_file is None
+            or not (evidence := tuple(self.look_at_file(file)))
+        ):
             return None
         return Finding(self.name, self.severity, file.name, None, self.message, evidence)
 
@@ -135,22 +151,41 @@ def at_each_filter(examine: Callable[[ChunkFacts], str | None]) -> Look:
     """Build the `look` function of a rule that examines each filter by itself."""
 
     def look(column: ColumnFacts, limits: Limits) -> list[Evidence]:
-        return [Evidence(chunk.row_group, fact) for chunk in column.filters if (fact := examine(chunk)) is not None]
+        return [
+            Evidence(chunk.row_group, fact)
+            for chunk in column.filters
+            if (fact := examine(chunk)) is not None
+        ]
 
     return look
 
 
-def find_all(rules: Sequence[Rule], columns: Sequence[ColumnFacts], limits: Limits, file: FileFacts | None = None) -> tuple[Finding, ...]:
+def find_all(
+    rules: Sequence[Rule],
+    columns: Sequence[ColumnFacts],
+    limits: Limits,
+    file: FileFacts | None = None,
+) -> tuple[Finding, ...]:
     """Return the findings of the rules, worst severity first, then by rule and by column; those about the whole file if `file` is given."""
     findings = [
-        finding for rule in rules for finding in (*(rule.find(column, limits) for column in columns), rule.find_in_file(file)) if finding
+        finding
+        for rule in rules
+        for finding in (*(rule.find(column, limits) for column in columns), rule.find_in_file(file))
+        if finding
     ]
     # What removes the filters of a column undoes its other fixes, and resolves their findings.
     removals: dict[str | None, Fix] = {}
     for finding in findings:
         if finding.fix is not None and finding.fix.verb == "remove_filters":
-            removals[finding.column] = max(finding.fix, removals.get(finding.column, finding.fix), key=lambda fix: fix.compact)
-    findings = [finding if finding.fix is None else replace(finding, fix=removals.get(finding.column, finding.fix)) for finding in findings]
+            removals[finding.column] = max(
+                finding.fix, removals.get(finding.column, finding.fix), key=lambda fix: fix.compact
+            )
+    findings = [
+        finding
+        if finding.fix is None
+        else replace(finding, fix=removals.get(finding.column, finding.fix))
+        for finding in findings
+    ]
     return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 

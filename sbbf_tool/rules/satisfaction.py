@@ -15,7 +15,14 @@ from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
 from sbbf_tool.numbers import format_percent
 
-SATISFIED, MISSING, WEAKER, TOO_LARGE, BROKEN, NOT_MEASURED = "satisfied", "missing", "weaker", "too large", "broken", "not measured"
+SATISFIED, MISSING, WEAKER, TOO_LARGE, BROKEN, NOT_MEASURED = (
+    "satisfied",
+    "missing",
+    "weaker",
+    "too large",
+    "broken",
+    "not measured",
+)
 
 FPP_TOLERANCE = 1.25
 """Greatest measured FPP of a filter that satisfies a request, as a multiple of the target."""
@@ -42,11 +49,16 @@ class Judgment:
         return self.outcome in (WEAKER, TOO_LARGE, BROKEN)
 
 
-def judge_filter(bloom: BloomFilter, target: Sizing, values: int | None, forms: int = 1) -> Judgment:
+def judge_filter(
+    bloom: BloomFilter, target: Sizing, values: int | None, forms: int = 1
+) -> Judgment:
     """Judge a filter in today's format, of a chunk with `values` non-null values (None if unknown), each inserted in `forms` forms."""
     if not bloom.bits_set and values:
         return Judgment(BROKEN, f"no bit is set, but the chunk has {values:,} values")
-    size, rate = bloom.num_bytes, f"fpp {format_percent(bloom.fpp)} for a target of {target.fpp * 100:g} %"
+    size, rate = (
+        bloom.num_bytes,
+        f"fpp {format_percent(bloom.fpp)} for a target of {target.fpp * 100:g} %",
+    )
     stated_bytes = target.bytes_for(0, forms) if target.is_stated else None
     if size == stated_bytes:
         return Judgment(SATISFIED, is_limited=_is_weak(bloom, target))
@@ -55,10 +67,19 @@ def judge_filter(bloom: BloomFilter, target: Sizing, values: int | None, forms: 
         return Judgment(TOO_LARGE, f"{size:,} bytes; the limit is {most:,}")
     if _is_weak(bloom, target):
         enough = target.largest if stated_bytes is None else stated_bytes
-        return Judgment(SATISFIED, rate, is_limited=True) if size >= enough else Judgment(WEAKER, rate)
-    sufficient_bytes = sizing.bytes_for(max(1.0, bloom.estimated_ndv), target.fpp) if stated_bytes is None else stated_bytes
+        return (
+            Judgment(SATISFIED, rate, is_limited=True) if size >= enough else Judgment(WEAKER, rate)
+        )
+    sufficient_bytes = (
+        sizing.bytes_for(max(1.0, bloom.estimated_ndv), target.fpp)
+        if stated_bytes is None
+        else stated_bytes
+    )
     if size > SIZE_TOLERANCE * sufficient_bytes and _can_shrink(bloom, target):
-        return Judgment(TOO_LARGE, f"{size:,} bytes for about {bloom.estimated_ndv:,.0f} values; {sufficient_bytes:,} suffice")
+        return Judgment(
+            TOO_LARGE,
+            f"{size:,} bytes for about {bloom.estimated_ndv:,.0f} values; {sufficient_bytes:,} suffice",
+        )
     return Judgment(SATISFIED)
 
 

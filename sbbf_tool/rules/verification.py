@@ -7,14 +7,26 @@ from sbbf_tool.file.parallel import Progress
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.reports.findings import FilterVerification, VerifyReport
 from sbbf_tool.rules.catalog import ABOUT_FILTERS, RULES
-from sbbf_tool.rules.facts import ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
+from sbbf_tool.rules.facts import (
+    ChunkFacts,
+    ColumnFacts,
+    Reads,
+    gather,
+    locked_columns,
+    unreadable_chunks,
+)
 from sbbf_tool.rules.rule import Limits, find_all
 
 _RULES = tuple(rule for rule in RULES if rule.group in ABOUT_FILTERS)
 
 
 def report_of(
-    file: ParquetFile, names: tuple[str, ...] = (), jobs: int | None = 1, progress: Progress | None = None, *, strict: bool = True
+    file: ParquetFile,
+    names: tuple[str, ...] = (),
+    jobs: int | None = 1,
+    progress: Progress | None = None,
+    *,
+    strict: bool = True,
 ) -> VerifyReport:
     """Build the report on the columns with these names, or all; `jobs` filters that can be queried are checked concurrently.
 
@@ -23,7 +35,9 @@ def report_of(
     columns = file.find_columns(names, strict=strict)
     facts = gather(file, columns, Reads.DATA, verify_filter, jobs=jobs, progress=progress)
     verifications = [
-        chunk.verification if chunk.verification is not None and not chunk.is_uninterpreted else _unverified(column, chunk)
+        chunk.verification
+        if chunk.verification is not None and not chunk.is_uninterpreted
+        else _unverified(column, chunk)
         for column in facts
         for chunk in column.filters
     ]
@@ -41,7 +55,9 @@ def report_of(
 def _unverified(column: ColumnFacts, chunk: ChunkFacts) -> FilterVerification:
     assert chunk.place is not None
     stored, tried = chunk.stored, chunk.verification
-    problem = (tried and tried.problem) or chunk.unreadable or chunk.encryption or chunk.module_defect
+    problem = (
+        (tried and tried.problem) or chunk.unreadable or chunk.encryption or chunk.module_defect
+    )
     if problem is None and stored is not None and stored.header.unsupported_reason is not None:
         problem = f"its bits cannot be interpreted: {stored.header.unsupported_reason}"
     return FilterVerification(

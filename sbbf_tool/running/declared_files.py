@@ -38,15 +38,22 @@ class DeclaredPaths(Frozen):
 
     def accepts(self, path: str) -> bool:
         absolute = path if is_url(path) or not self.live else os.path.abspath(path)
-        if any(absolute.startswith(folder) and absolute not in paths for folder, paths in self.live.items()):
+        if any(
+            absolute.startswith(folder) and absolute not in paths
+            for folder, paths in self.live.items()
+        ):
             return False
         # A path without a partition column that a declaration selects by: the work on the file reports it.
         with suppress(UsageError):
-            if self.declarations is not None and not any(declaration.matches(path) for declaration in self.declarations):
+            if self.declarations is not None and not any(
+                declaration.matches(path) for declaration in self.declarations
+            ):
                 return False
         return self.where is None or self.where.accepts(path)
 
-    def accepts_values(self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None) -> bool:
+    def accepts_values(
+        self, values: Values, unknown: AbstractSet[str] = frozenset(), types: Types | None = None
+    ) -> bool:
         # Each file of a table compares itself with the partitions of the declarations.
         return self.where is None or self.where.accepts_values(values, unknown, types or {})
 
@@ -60,15 +67,29 @@ def leave_out_old_files(selection: Selection, declarations: Iterable[FilterSpec]
         return selection
     tables = _tables_below(selection.names, declarations)
     live = {f"{table.location}/": {file.path for file in table.live_files()} for table in tables}
-    return Selection(selection.names, DeclaredPaths(selection.where, live=live), selection.file) if live else selection
+    return (
+        Selection(selection.names, DeclaredPaths(selection.where, live=live), selection.file)
+        if live
+        else selection
+    )
 
 
 def _tables_below(names: Iterable[str], declarations: Iterable[FilterSpec]) -> list[Table]:
     """Return the tables that are declared by their own names, in the folders and globs of a run."""
     bases = folders_of(names)
-    declared = dict.fromkeys(_name_of(declaration, path) for declaration in declarations for path in declaration.paths)
-    places = {name: f"{(name if is_url(name) else os.path.abspath(name)).rstrip('/')}/" for name in declared if not is_table_name(name)}
-    below = [name for name, place in places.items() if any(place.startswith(base) and place != base for base in bases)]
+    declared = dict.fromkeys(
+        _name_of(declaration, path) for declaration in declarations for path in declaration.paths
+    )
+    places = {
+        name: f"{(name if is_url(name) else os.path.abspath(name)).rstrip('/')}/"
+        for name in declared
+        if not is_table_name(name)
+    }
+    below = [
+        name
+        for name, place in places.items()
+        if any(place.startswith(base) and place != base for base in bases)
+    ]
     return [table for name in below if (table := find_table(name)) is not None]
 
 
@@ -81,7 +102,11 @@ class DeclaredFiles:
 
 
 def select_declared_files(
-    declarations: Iterable[FilterSpec], names: Iterable[str] = (), where: PathPredicate | None = None, *, as_files: bool = False
+    declarations: Iterable[FilterSpec],
+    names: Iterable[str] = (),
+    where: PathPredicate | None = None,
+    *,
+    as_files: bool = False,
 ) -> list[DeclaredFiles]:
     """Select the declared files among those that `names` mean; all declared files if there are no names.
 
@@ -90,31 +115,55 @@ def select_declared_files(
     """
     filters = tuple(declarations)
     if not filters:
-        raise UsageError("no filters are declared", hint="write [[filters]] in sbbf.toml, or [[tool.sbbf.filters]] in pyproject.toml")
+        raise UsageError(
+            "no filters are declared",
+            hint="write [[filters]] in sbbf.toml, or [[tool.sbbf.filters]] in pyproject.toml",
+        )
     requested_names = tuple(map(os.fsdecode, as_iterable(names)))
     is_complete = not requested_names
     paths, tables = [], []
     for name in requested_names or _declared_names(filters):
         # As for other commands, a table is the only PATH.
-        table = find_table(name) if is_complete or (len(requested_names) == 1 and not as_files) else None
+        table = (
+            find_table(name)
+            if is_complete or (len(requested_names) == 1 and not as_files)
+            else None
+        )
         if table is None:
-            if not is_complete and not is_url(name) and not re.search(WILDCARD, name) and not os.path.lexists(name):
+            if (
+                not is_complete
+                and not is_url(name)
+                and not re.search(WILDCARD, name)
+                and not os.path.lexists(name)
+            ):
                 raise MissingError("no such file", file=name)
             if not is_complete or not os.path.isdir(name) or has_files(name):
                 paths.append(name)
             continue
         of_table = declare_for_table(filters, name)
         if of_table:
-            tables.append(DeclaredFiles(Selection(name, DeclaredPaths(where, of_table), table=table), of_table))
+            tables.append(
+                DeclaredFiles(
+                    Selection(name, DeclaredPaths(where, of_table), table=table), of_table
+                )
+            )
     # A table below a PATH is changed by its own commit.
     inner = [] if is_complete or as_files else _tables_below(paths, filters)
     for table in inner:
         of_table = declare_for_table(filters, table.name)
-        tables.append(DeclaredFiles(Selection(table.name, DeclaredPaths(where, of_table), table=table), of_table))
+        tables.append(
+            DeclaredFiles(
+                Selection(table.name, DeclaredPaths(where, of_table), table=table), of_table
+            )
+        )
     of_files = DeclaredPaths(where, filters, {f"{table.location}/": frozenset() for table in inner})
     selections = [DeclaredFiles(Selection(paths, of_files), filters)] if paths else []
     if not selections and not tables:
-        raise no_declared_file() if is_complete else no_declared_file("no filters are declared for these names")
+        raise (
+            no_declared_file()
+            if is_complete
+            else no_declared_file("no filters are declared for these names")
+        )
     return selections + tables
 
 
@@ -127,7 +176,9 @@ def paths_of_files(parts: Iterable[DeclaredFiles]) -> Iterator[tuple[str, str]]:
     """Yield the declared paths that should match files, because they name no table, each with the folder that it starts from."""
     parts = tuple(parts)
     tables = {part.selection.table.name for part in parts if part.selection.table is not None}
-    for declaration in next((part.declarations for part in parts if part.selection.table is None), ()):
+    for declaration in next(
+        (part.declarations for part in parts if part.selection.table is None), ()
+    ):
         for path in declaration.paths:
             if declaration.where is None and _name_of(declaration, path) not in tables:
                 yield path, declaration.folder

@@ -33,7 +33,9 @@ _MOST_INODE = (1 << 63) - 1
 """Rows have signed integers."""
 
 
-def discover(names: Iterable[str], where: PathPredicate | None = None, *, links: bool = False) -> Iterator[ListedFile]:
+def discover(
+    names: Iterable[str], where: PathPredicate | None = None, *, links: bool = False
+) -> Iterator[ListedFile]:
     """List the files that the names mean, in order, except those whose partition folders `where` rejects.
 
     Links to folders are not followed but listed as skipped; links to files are followed. Runs that change files set `links`: links to files
@@ -54,7 +56,11 @@ def discover(names: Iterable[str], where: PathPredicate | None = None, *, links:
             elif listed is None or (path := absolute(entry.path)) not in listed:
                 if listed is not None:
                     listed.add(path)
-                yield list_file(entry.path) if entry.bytes is None else ListedFile(entry.path, entry.bytes, etag=entry.etag)
+                yield (
+                    list_file(entry.path)
+                    if entry.bytes is None
+                    else ListedFile(entry.path, entry.bytes, etag=entry.etag)
+                )
 
 
 def folders_of(names: Iterable[str]) -> list[str]:
@@ -64,13 +70,22 @@ def folders_of(names: Iterable[str]) -> list[str]:
 
 def _overlap(names: Iterable[str]) -> bool:
     """Return whether a file may have several of these names; other listings need not be kept."""
-    return any(inner.startswith(outer) for outer, inner in pairwise(sorted(folders_of(map(os.fsdecode, names)))))
+    return any(
+        inner.startswith(outer)
+        for outer, inner in pairwise(sorted(folders_of(map(os.fsdecode, names))))
+    )
 
 
 def _why_skipped(entry: Entry, links: bool) -> str | None:
     if entry.is_hudi_log:
         return HUDI_LOG
-    return UNFINISHED if entry.is_unfinished else OTHER_NAME if links and entry.has_other_name else None
+    return (
+        UNFINISHED
+        if entry.is_unfinished
+        else OTHER_NAME
+        if links and entry.has_other_name
+        else None
+    )
 
 
 def list_file(path: str) -> ListedFile:
@@ -81,7 +96,13 @@ def list_file(path: str) -> ListedFile:
         status = os.stat(path)
     except (OSError, ValueError):
         return ListedFile(path)
-    return ListedFile(path, status.st_size, status.st_mtime, change_time=status.st_ctime, inode=status.st_ino & _MOST_INODE)
+    return ListedFile(
+        path,
+        status.st_size,
+        status.st_mtime,
+        change_time=status.st_ctime,
+        inode=status.st_ino & _MOST_INODE,
+    )
 
 
 def stat_file(path: str) -> ListedFile:
@@ -92,7 +113,11 @@ def stat_file(path: str) -> ListedFile:
         size_and_tag = size_and_etag(path)
     except SbbfError:
         size_and_tag = None
-    return ListedFile(path) if size_and_tag is None else ListedFile(path, size_and_tag[0], etag=size_and_tag[1])
+    return (
+        ListedFile(path)
+        if size_and_tag is None
+        else ListedFile(path, size_and_tag[0], etag=size_and_tag[1])
+    )
 
 
 def skip(file: ListedFile) -> Row[Any]:
@@ -100,7 +125,12 @@ def skip(file: ListedFile) -> Row[Any]:
     return Row(file.path, SKIPPED, file.skipped)
 
 
-def pack(units: Iterable[Unit], cost: Callable[[Unit], int], task_cost: int = TASK_COST, most: int = MOST_UNITS) -> Iterator[list[Unit]]:
+def pack(
+    units: Iterable[Unit],
+    cost: Callable[[Unit], int],
+    task_cost: int = TASK_COST,
+    most: int = MOST_UNITS,
+) -> Iterator[list[Unit]]:
     """Yield the units in order, packed into tasks of 1 to `most` units and, if possible, a cost of at most `task_cost`."""
     task: list[Unit] = []
     task_bytes = 0
@@ -132,7 +162,9 @@ def path_of(address: str) -> str:
         if not os.path.lexists(path):
             return decoded
         if os.path.lexists(decoded):
-            raise UsageError("the address may mean two files", file=address, hint=f"give {decoded!r} or {path!r}")
+            raise UsageError(
+                "the address may mean two files", file=address, hint=f"give {decoded!r} or {path!r}"
+            )
         return path
     scheme, colon, rest = address.partition("://")
     return f"s3://{rest}" if colon and scheme in ("s3a", "s3n") else address

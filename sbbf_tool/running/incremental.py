@@ -65,7 +65,11 @@ class IncrementalRunner:
                 file = entry if has_version else objects.get(entry.path) or stat_file(entry.path)
                 row = None if file.skipped else self._find(file, requests)
                 if row is None:
-                    waiting.append(file if _shows_changes(file) else ListedFile(file.path, skipped=file.skipped))
+                    waiting.append(
+                        file
+                        if _shows_changes(file)
+                        else ListedFile(file.path, skipped=file.skipped)
+                    )
                 else:
                     yield row
                 if most is not None and len(waiting) >= most:
@@ -95,7 +99,10 @@ class IncrementalRunner:
         for saved in self._state.find(_key_of(file.path)) if version is not None else ():
             if saved.version == version:
                 is_usable = saved.status == SKIPPED or not requests.only_skipped
-                if is_usable and (saved.command, saved.request) == (requests.command, requests.hash_of(file.path)):
+                if is_usable and (saved.command, saved.request) == (
+                    requests.command,
+                    requests.hash_of(file.path),
+                ):
                     return _row_of(saved, file.path, requests.work.verb.report)
         return None
 
@@ -105,10 +112,16 @@ class IncrementalRunner:
             file = _version_after(final_row)
         text = None if report is None else to_text(final_row.report, redact(final_row.path))
         is_whole = not (getattr(report, "unreadable", ()) or getattr(report, "locked_columns", ()))
-        key, version, reason = _key_of(final_row.path), _version_of(file), final_row.reason and escape_bytes(final_row.reason)
+        key, version, reason = (
+            _key_of(final_row.path),
+            _version_of(file),
+            final_row.reason and escape_bytes(final_row.reason),
+        )
         if version is not None:
             outcome = (final_row.status, reason, final_row.exit_code, text if is_whole else None)
-            self._state.record(StateRow(key, requests.command, version, requests.hash_of(row.path), *outcome))
+            self._state.record(
+                StateRow(key, requests.command, version, requests.hash_of(row.path), *outcome)
+            )
 
 
 class _Requests:
@@ -129,8 +142,16 @@ class _Requests:
     def _describe_request(self, file: FileName) -> tuple[object, ...]:
         given, request = self.work.given, self.work.verb.request(file)
         edit = given.edit
-        keys, limit = (given.keys, given.max_page_bytes) if edit is None else (edit.keys, edit.limit)
-        return (self.command, *request, keys is not None, PageLimit.of(limit).max_page_bytes, given.strict)
+        keys, limit = (
+            (given.keys, given.max_page_bytes) if edit is None else (edit.keys, edit.limit)
+        )
+        return (
+            self.command,
+            *request,
+            keys is not None,
+            PageLimit.of(limit).max_page_bytes,
+            given.strict,
+        )
 
     def _describe(self, columns: ColumnNames | None) -> str:
         """Return the hash of the names that columns have in a table; the files of a table share few such objects."""
@@ -167,13 +188,21 @@ def _folders(selection: Selection) -> Iterator[str]:
     if selection.table is not None:
         yield selection.table.location
     elif isinstance(selection.names, tuple):
-        yield from (name for name in selection.names if (name.endswith("/") if places.is_url(name) else os.path.isdir(name)))
+        yield from (
+            name
+            for name in selection.names
+            if (name.endswith("/") if places.is_url(name) else os.path.isdir(name))
+        )
 
 
 def _version_of(file: ListedFile) -> str | None:
     """Return what changes with the content of a file; None if its listing does not state enough."""
     is_known = file.bytes is not None and (file.etag is not None or file.modified is not None)
-    return json.dumps((file.bytes, file.modified, file.change_time, file.inode, file.etag)) if is_known else None
+    return (
+        json.dumps((file.bytes, file.modified, file.change_time, file.inode, file.etag))
+        if is_known
+        else None
+    )
 
 
 def _objects_of(selection: Selection) -> dict[str, ListedFile]:
@@ -190,7 +219,11 @@ def _shows_changes(file: ListedFile) -> bool:
     """Return whether another change of the file would give it another time."""
     if file.change_time is not None:
         return time.time() - file.change_time > _TICK_SECONDS
-    return file.etag is not None or file.modified is None or time.time() - file.modified > _COARSE_TICK_SECONDS
+    return (
+        file.etag is not None
+        or file.modified is None
+        or time.time() - file.modified > _COARSE_TICK_SECONDS
+    )
 
 
 def _version_after(row: Row[Any]) -> ListedFile:
@@ -198,8 +231,15 @@ def _version_after(row: Row[Any]) -> ListedFile:
     report: Any = row.report
     try:
         with places.open_source(row.path) as source:
-            file = list_file(row.path) if source.etag is None else ListedFile(row.path, source.size, etag=source.etag)
-            is_ours = source.size == file.bytes == report.new_bytes and hash_end(source, source.size) == report.new_end_hash
+            file = (
+                list_file(row.path)
+                if source.etag is None
+                else ListedFile(row.path, source.size, etag=source.etag)
+            )
+            is_ours = (
+                source.size == file.bytes == report.new_bytes
+                and hash_end(source, source.size) == report.new_end_hash
+            )
     except SbbfError:
         is_ours = False
     return file if is_ours else ListedFile(row.path)
@@ -207,7 +247,11 @@ def _version_after(row: Row[Any]) -> ListedFile:
 
 def _row_of(saved: StateRow, path: str, kind: type[Report]) -> Row[Report] | None:
     """Build the row of a file from its saved outcome; None if that is not the form of a successful outcome."""
-    if saved.status not in (OK, SKIPPED) or saved.exit_code != 0 or (saved.report is None and saved.status == OK):
+    if (
+        saved.status not in (OK, SKIPPED)
+        or saved.exit_code != 0
+        or (saved.report is None and saved.status == OK)
+    ):
         return None
     try:
         report = None if saved.report is None else from_text(kind, saved.report, redact(path))
@@ -218,7 +262,11 @@ def _row_of(saved: StateRow, path: str, kind: type[Report]) -> Row[Report] | Non
 
 def _repeat(row: Row[Any]) -> Row[Any]:
     """Return the row of a second run over the file, if nothing else changes it meanwhile."""
-    again: Any = row.report.repeat() if row.status == OK and isinstance(row.report, ChangeReport) else row.report
+    again: Any = (
+        row.report.repeat()
+        if row.status == OK and isinstance(row.report, ChangeReport)
+        else row.report
+    )
     if again is row.report:
         return row
     status, reason = again.outcome()

@@ -99,14 +99,22 @@ class LocalRunner:
         for file in files:
             first.append(file)
             size += _cost(file, work)
-            if len(first) > _FILES_WITHOUT_PROCESSES or (size > TASK_COST and len(first) > 1 and len(first) >= self.workers):
+            if len(first) > _FILES_WITHOUT_PROCESSES or (
+                size > TASK_COST and len(first) > 1 and len(first) >= self.workers
+            ):
                 break
-        if len(first) == 1 or self.workers == 1 or (len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST):
+        if (
+            len(first) == 1
+            or self.workers == 1
+            or (len(first) <= _FILES_WITHOUT_PROCESSES and size <= TASK_COST)
+        ):
             paths = (file.path for file in chain(first, files))
             return map(partial(work, jobs=self.workers, progress=self._advance), paths)
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         workers = min(len(first), self.workers)
-        return _by_processes(chain(first, files), work, workers, self.workers // workers, self.workers, self.rest)
+        return _by_processes(
+            chain(first, files), work, workers, self.workers // workers, self.workers, self.rest
+        )
 
     def _by_threads(self, files: Iterator[ListedFile], work: Work[Report]) -> Iterator[Row[Report]]:
         """Return the rows of these objects, of which the first ones are listed now."""
@@ -116,10 +124,18 @@ class LocalRunner:
         # If there are fewer files than workers, the other workers are threads that process the chunks of each file.
         jobs = max(1, self.workers // len(head))
         memory_of = partial(_memory_of, work=work)
-        return map_in_order(lambda file: work(file.path, jobs), chain(head, files), memory_of, self.workers, self.rest)
+        return map_in_order(
+            lambda file: work(file.path, jobs),
+            chain(head, files),
+            memory_of,
+            self.workers,
+            self.rest,
+        )
 
 
-def _without_skipped(files: Iterable[ListedFile], skipped: list[ListedFile]) -> Iterator[ListedFile]:
+def _without_skipped(
+    files: Iterable[ListedFile], skipped: list[ListedFile]
+) -> Iterator[ListedFile]:
     """Yield the files to work on; add the others to `skipped`."""
     for file in files:
         if file.skipped:
@@ -141,7 +157,12 @@ def _memory_of(file: ListedFile, work: Work[object]) -> int:
 
 
 def _by_processes(
-    files: Iterable[ListedFile], work: Work[Report], workers: int, jobs: int, all_jobs: int, rest: list[Any]
+    files: Iterable[ListedFile],
+    work: Work[Report],
+    workers: int,
+    jobs: int,
+    all_jobs: int,
+    rest: list[Any],
 ) -> Iterator[Row[Report]]:
     """Yield the rows in the order of the files; submit only a few tasks in advance. If the iteration ends early, `rest` gets the others."""
     from sbbf_tool.running.processes import Processes, Task, WorkerContext
@@ -160,13 +181,22 @@ def _by_processes(
     with Processes(workers, context) as processes:
         try:
             for files_of_task in pack(files, partial(_cost, work=work), TASK_COST, _FILES_PER_TASK):
-                is_large = work.needs.threads and _cost(files_of_task[0], work) > TASK_COST * all_jobs
+                is_large = (
+                    work.needs.threads and _cost(files_of_task[0], work) > TASK_COST * all_jobs
+                )
                 # A large file is processed alone: its chunks use all workers.
                 while ahead and (is_large or len(ahead) >= workers * _TASKS_AHEAD):
                     yield from rows_of_first()
                 paths = [file.path for file in files_of_task]
                 table_files = work.table_files and work.table_files.only(paths)
-                ahead.append(processes.submit(Task(paths, partial(_rows, context, table_files, all_jobs if is_large else jobs))))
+                ahead.append(
+                    processes.submit(
+                        Task(
+                            paths,
+                            partial(_rows, context, table_files, all_jobs if is_large else jobs),
+                        )
+                    )
+                )
                 if is_large:
                     yield from rows_of_first()
             while ahead:
@@ -176,7 +206,12 @@ def _by_processes(
             raise
 
 
-def _rows(context: WorkerContext[Work[Report]], table_files: TableFiles | None, jobs: int, paths: Sequence[str]) -> list[Row[Report]]:
+def _rows(
+    context: WorkerContext[Work[Report]],
+    table_files: TableFiles | None,
+    jobs: int,
+    paths: Sequence[str],
+) -> list[Row[Report]]:
     """Work on files in a worker; return the rows of those that are done, also if the worker is interrupted."""
     from sbbf_tool.running.processes import InterruptError
 
@@ -185,9 +220,16 @@ def _rows(context: WorkerContext[Work[Report]], table_files: TableFiles | None, 
     # An append, or a file alone, must stop at once if it is interrupted.
     overlaps = work.given.edit is not None and not work.given.edit.append and len(paths) > 1
     with suppress(InterruptError):
-        rows.extend(map_in_order(carry, paths, lambda path: MOST_BYTES // _CHANGES_AHEAD, 1, rows) if overlaps else map(carry, paths))
+        rows.extend(
+            map_in_order(carry, paths, lambda path: MOST_BYTES // _CHANGES_AHEAD, 1, rows)
+            if overlaps
+            else map(carry, paths)
+        )
     # After an interrupt, one row may be there twice. Other exceptions may contain values that cannot be pickled; the row has the reason.
-    return [row if isinstance(row.error, SbbfError) else replace(row, error=None) for row in {row.path: row for row in rows}.values()]
+    return [
+        row if isinstance(row.error, SbbfError) else replace(row, error=None)
+        for row in {row.path: row for row in rows}.values()
+    ]
 
 
 def _build_lost_row(path: str) -> Row[Any]:
@@ -236,7 +278,9 @@ def map_in_order(
         with stoppable() as stop:
             for unit in units:
                 size = memory_of(unit)
-                while ahead and (len(ahead) >= _MOST_AHEAD or size + _open_memory(ahead) > MOST_BYTES):
+                while ahead and (
+                    len(ahead) >= _MOST_AHEAD or size + _open_memory(ahead) > MOST_BYTES
+                ):
                     yield from first_answer()
                 ahead.append((pool.submit(call, unit), size))
                 while ahead and ahead[0][0].done():

@@ -25,7 +25,9 @@ def is_not_applicable(row: Row[Any]) -> bool:
 def lacks_columns(row: Row[Any]) -> bool:
     """Return whether the file has none of the columns that the command names."""
     columns = _named_columns(row)
-    return is_not_applicable(row) or (bool(columns) and all(column.type is None for column in columns))
+    return is_not_applicable(row) or (
+        bool(columns) and all(column.type is None for column in columns)
+    )
 
 
 def reason_of(row: Row[Any]) -> str:
@@ -59,7 +61,9 @@ class NamedColumns:
             else:
                 reasons = self._missing[column.name]
                 reason = column.reason or ""
-                reasons[reason if reason in reasons or len(reasons) < _MOST_REASONS else "other"] += 1
+                reasons[
+                    reason if reason in reasons or len(reasons) < _MOST_REASONS else "other"
+                ] += 1
 
     def unknown(self, excluded: int = 0) -> Iterator[str]:
         """Yield the error for each column that certainly no file has. Files that an index has excluded may have them."""
@@ -74,10 +78,19 @@ class NamedColumns:
             if len(types) + bool(reasons) <= (0 if self._uncounted and not types else 1):
                 continue
             counts = (*types.most_common(), ("missing", reasons.total()))
-            yield f"column {name}: " + ", ".join(f"{kind} in {format_count(files, 'file')}" for kind, files in counts if files)
+            yield f"column {name}: " + ", ".join(
+                f"{kind} in {format_count(files, 'file')}" for kind, files in counts if files
+            )
             near = reasons.most_common(0 if types else 3)
-            yield from (f"{format_count(files, 'file')}: {reason}" for reason, files in near if "did you mean" in reason)
+            yield from (
+                f"{format_count(files, 'file')}: {reason}"
+                for reason, files in near
+                if "did you mean" in reason
+            )
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the counts for the summary document."""
-        return [{"name": name, "types": dict(self._types[name]), "missing": self._missing[name].total()} for name in self._names]
+        return [
+            {"name": name, "types": dict(self._types[name]), "missing": self._missing[name].total()}
+            for name in self._names
+        ]

@@ -105,7 +105,12 @@ class Processes:
         self._stop()
         for task in tasks:
             future = task.future
-            if future is not None and future.done() and not future.cancelled() and future.exception() is None:
+            if (
+                future is not None
+                and future.done()
+                and not future.cancelled()
+                and future.exception() is None
+            ):
                 yield from future.result()
 
     def _interrupt(self) -> None:
@@ -114,7 +119,10 @@ class Processes:
             os.write(self._alive[1], bytes(self.workers + 1))
 
     def _apart(
-        self, units: Sequence[Unit], work: Callable[[Sequence[Unit]], list[Row]], build_lost_row: Callable[[Unit], Row]
+        self,
+        units: Sequence[Unit],
+        work: Callable[[Sequence[Unit]], list[Row]],
+        build_lost_row: Callable[[Unit], Row],
     ) -> list[Row]:
         with self._new_pool(1) as pool:
             try:
@@ -124,7 +132,10 @@ class Processes:
         if len(units) == 1:
             return [build_lost_row(units[0])]
         half = len(units) // 2
-        return [*self._apart(units[:half], work, build_lost_row), *self._apart(units[half:], work, build_lost_row)]
+        return [
+            *self._apart(units[:half], work, build_lost_row),
+            *self._apart(units[half:], work, build_lost_row),
+        ]
 
     def _running(self) -> ProcessPoolExecutor:
         if self._pool is None:
@@ -138,7 +149,10 @@ class Processes:
             workers,
             mp_context=get_context("fork" if forks else None),
             initializer=_begin,
-            initargs=(self._alive if forks else None, pickle.dumps(self._context and self._context.value)),
+            initargs=(
+                self._alive if forks else None,
+                pickle.dumps(self._context and self._context.value),
+            ),
         )
 
     def _stop(self) -> None:
@@ -147,7 +161,9 @@ class Processes:
             self._pool = None
 
 
-def _submit(pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]) -> Future[list[Row]]:
+def _submit(
+    pool: ProcessPoolExecutor, work: Callable[[Sequence[Unit]], list[Row]], units: Sequence[Unit]
+) -> Future[list[Row]]:
     """Submit a task. The pool may start workers for it, in which signals stay blocked until `_begin` has replaced the owner's handlers."""
     if not hasattr(signal, "pthread_sigmask"):
         return pool.submit(_work, work, units)

@@ -12,7 +12,12 @@ class RunProgress:
     """The files and bytes of a run, and how many are done. Bytes are those of whole files, and stay 0 where their size is unknown."""
 
     def __init__(
-        self, has_bytes: bool = False, total: tuple[int, int] | None = None, files_done: int = 0, bytes_done: int = 0, step: str = ""
+        self,
+        has_bytes: bool = False,
+        total: tuple[int, int] | None = None,
+        files_done: int = 0,
+        bytes_done: int = 0,
+        step: str = "",
     ) -> None:
         self.has_bytes = has_bytes
         """Whether the work reads the data of the files, so that their bytes measure it."""

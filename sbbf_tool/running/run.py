@@ -86,14 +86,26 @@ class Summary(Frozen):
 @overload
 def run(verb: CombiningVerb[Any, Whole], paths: Paths, **options: Unpack[RunOptions]) -> Whole: ...  # type: ignore[overload-overlap]
 @overload
-def run(verb: ReadingVerb[Report], paths: Paths, **options: Unpack[RunOptions]) -> Iterator[Row[Report]]: ...
+def run(
+    verb: ReadingVerb[Report], paths: Paths, **options: Unpack[RunOptions]
+) -> Iterator[Row[Report]]: ...
 @overload
 def run(
-    verb: ChangingVerb[Any], paths: Paths, *, edit: Edit, errors: Literal["raise"] = "raise", **options: Unpack[RunOptions]
+    verb: ChangingVerb[Any],
+    paths: Paths,
+    *,
+    edit: Edit,
+    errors: Literal["raise"] = "raise",
+    **options: Unpack[RunOptions],
 ) -> Summary: ...
 @overload
 def run(
-    verb: ChangingVerb[Changed], paths: Paths, *, edit: Edit, errors: Literal["return"], **options: Unpack[RunOptions]
+    verb: ChangingVerb[Changed],
+    paths: Paths,
+    *,
+    edit: Edit,
+    errors: Literal["return"],
+    **options: Unpack[RunOptions],
 ) -> Rows[Changed]: ...
 def run(
     verb: Verb[Any],
@@ -126,7 +138,11 @@ def run(
     if not isinstance(verb, Verb):
         raise UsageError(f"run takes a verb, such as Verify(), not {verb!r}")
     if (edit is None) == verb.changes:
-        raise UsageError(f"{verb.name} changes files: give edit" if verb.changes else f"{verb.name} changes no file: leave out edit")
+        raise UsageError(
+            f"{verb.name} changes files: give edit"
+            if verb.changes
+            else f"{verb.name} changes no file: leave out edit"
+        )
     if errors != "raise" and not verb.changes:
         raise UsageError("errors is for verbs that change files: a row has the error of its file")
     if errors not in ("raise", "return"):
@@ -138,12 +154,20 @@ def run(
     if all_versions and verb.changes:
         raise UsageError("all_versions is for verbs that change no file")
     items = as_iterable(paths)
-    names = items if isinstance(items, Iterator) and not verb.combines else tuple(map(os.fsdecode, items))
+    names = (
+        items
+        if isinstance(items, Iterator) and not verb.combines
+        else tuple(map(os.fsdecode, items))
+    )
     index, table, change = None, None, None
     if isinstance(names, tuple):
         index = find_index(names[0]) if len(names) == 1 else None
         names = names if index is None else index.paths
-        if len(names) > 1 and (name := next((name for name in names if is_index(name) or is_table(name)), None)) is not None:
+        if (
+            len(names) > 1
+            and (name := next((name for name in names if is_index(name) or is_table(name)), None))
+            is not None
+        ):
             raise UsageError("a table, or an index, is the only path of a run", file=name)
         table = find_table(names[0]) if len(names) == 1 else None
     predicate = None if where is None else Predicate(where)
@@ -153,8 +177,14 @@ def run(
     elif specs := verb.table_specs():
         selection = leave_out_old_files(selection, specs)
     if edit is not None:
-        limit = PageLimit.of(edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs)
-        roots = folders_of(selection.names) if edit.is_in_folder and isinstance(selection.names, tuple) else ()
+        limit = PageLimit.of(
+            edit.limit.max_page_bytes if max_page_bytes is None else max_page_bytes, jobs
+        )
+        roots = (
+            folders_of(selection.names)
+            if edit.is_in_folder and isinstance(selection.names, tuple)
+            else ()
+        )
         edit = replace(edit, keys=edit.keys if keys is None else keys, limit=limit, roots=roots)
         change = _begin_change(verb, selection, edit)
     work = Work(verb, keys=keys, max_page_bytes=max_page_bytes, strict=strict, edit=edit)
@@ -173,14 +203,24 @@ def _begin_change(verb: Verb[Any], selection: Selection, edit: Edit) -> TableCha
     """Return the change of the table; None for files, which `edit` must be able to change."""
     table, names, columns = selection.table, selection.names, verb.changed_columns()
     if table is not None:
-        return table.begin(Change(f"{verb.operation} BLOOM FILTERS", columns), selection.where, edit, may_lack_columns=not columns)
-    ensure_one_way(edit.output, edit.in_place, edit.dry_run, names if isinstance(names, tuple) else ())
+        return table.begin(
+            Change(f"{verb.operation} BLOOM FILTERS", columns),
+            selection.where,
+            edit,
+            may_lack_columns=not columns,
+        )
+    ensure_one_way(
+        edit.output, edit.in_place, edit.dry_run, names if isinstance(names, tuple) else ()
+    )
     if (
         edit.output is not None
         and not edit.is_in_folder
         and not (isinstance(names, tuple) and len(names) == 1 and find_single_file(names[0]))
     ):
-        raise UsageError("an output is for one file", hint="name a folder, with / at its end, or change many in place")
+        raise UsageError(
+            "an output is for one file",
+            hint="name a folder, with / at its end, or change many in place",
+        )
     return None
 
 
@@ -191,7 +231,12 @@ class Rows(Generic[Report]):
     """
 
     def __init__(
-        self, work: Work[Report], selection: Selection, runner: Runner, state: str | os.PathLike[str] | None, change: TableChange | None
+        self,
+        work: Work[Report],
+        selection: Selection,
+        runner: Runner,
+        state: str | os.PathLike[str] | None,
+        change: TableChange | None,
     ) -> None:
         self._change = change
         self._columns = NamedColumns(work.needs.columns or work.verb.changed_columns())
@@ -227,9 +272,13 @@ class Rows(Generic[Report]):
                 for _ in self._rows:
                     pass
 
-    def _run(self, work: Work[Report], selection: Selection, runner: Runner, carry: Any) -> Generator[Row[Report], None, None]:
+    def _run(
+        self, work: Work[Report], selection: Selection, runner: Runner, carry: Any
+    ) -> Generator[Row[Report], None, None]:
         with runner:
-            for row in carry(selection, work) if self._change is None else self._change.rows(carry, work):
+            for row in (
+                carry(selection, work) if self._change is None else self._change.rows(carry, work)
+            ):
                 self._counts[row.status] += 1
                 self._columns.add(row)
                 if row.status in (REFUSED, FAILED) and len(self._errors) < _MOST_ERRORS:
@@ -260,7 +309,11 @@ def advise(
     """
     from sbbf_tool.verbs.advise import Advise, advise_open
 
-    verb, inputs, key_set = Advise(queries, fpp, engine_names, all_types, emit), list(as_iterable(names)), Keys.of(keys)
+    verb, inputs, key_set = (
+        Advise(queries, fpp, engine_names, all_types, emit),
+        list(as_iterable(names)),
+        Keys.of(keys),
+    )
     paths = [os.fsdecode(name) for name in inputs if isinstance(name, str | bytes | os.PathLike)]
     if filesystem is not None or len(paths) < len(inputs):
         return advise_open(verb, inputs, filesystem, Given(key_set, max_page_bytes), jobs)

@@ -9,7 +9,14 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Protocol
 
 from sbbf_tool.arguments import as_iterable
-from sbbf_tool.errors import ErrorPlace, MissingError, NoColumnError, RefusedError, SbbfError, UsageError
+from sbbf_tool.errors import (
+    ErrorPlace,
+    MissingError,
+    NoColumnError,
+    RefusedError,
+    SbbfError,
+    UsageError,
+)
 from sbbf_tool.extension import is_index, load, named, table_kinds
 from sbbf_tool.frozen import replace
 from sbbf_tool.reports.rows import INLINED, ListedFile
@@ -39,13 +46,19 @@ class Index(Protocol):
     lists: bool
     """Whether `narrow` reads the listing, so that no new file is missed."""
 
-    def narrow(self, files: Iterator[ListedFile], needs: Needs, table: Table | None) -> Iterator[ListedFile]:
+    def narrow(
+        self, files: Iterator[ListedFile], needs: Needs, table: Table | None
+    ) -> Iterator[ListedFile]:
         """Leave out those of the listed files that certainly hold none of the values. The first one stays if no other does."""
 
 
 def find_index(name: str) -> Index | None:
     """Open the index that a name means; None for any other name. Raises UnreadableError for a damaged one."""
-    return load(named("indexes")[os.path.splitext(name.rstrip("/"))[1]])(name) if is_index(name) else None
+    return (
+        load(named("indexes")[os.path.splitext(name.rstrip("/"))[1]])(name)
+        if is_index(name)
+        else None
+    )
 
 
 def is_table(name: str) -> bool:
@@ -68,14 +81,28 @@ def find_table(name: str) -> Table | None:
             return table
     if not kinds and (table_format := find_table_format(name)) in LISTING_FORMATS:
         hint = "install one, or take the files below it as files"
-        raise RefusedError(f"no extension is installed that reads tables of {table_format}", file=name, hint=hint)
+        raise RefusedError(
+            f"no extension is installed that reads tables of {table_format}", file=name, hint=hint
+        )
     return None
 
 
 class Selection:
     """Files by name, folder, glob or URL, or the live files of a table."""
 
-    __slots__ = ("_listed", "_live_files", "_needs", "all_versions", "file", "index", "listing", "names", "run", "table", "where")
+    __slots__ = (
+        "_listed",
+        "_live_files",
+        "_needs",
+        "all_versions",
+        "file",
+        "index",
+        "listing",
+        "names",
+        "run",
+        "table",
+        "where",
+    )
 
     def __init__(
         self,
@@ -96,13 +123,20 @@ class Selection:
         """
         self.file = file
         items = as_iterable(names)
-        self.names: Iterable[str] = map(os.fsdecode, items) if isinstance(items, Iterator) else tuple(map(os.fsdecode, items))
+        self.names: Iterable[str] = (
+            map(os.fsdecode, items)
+            if isinstance(items, Iterator)
+            else tuple(map(os.fsdecode, items))
+        )
         self.where = where
         self.table = table
         self.run = run
         self.all_versions = all_versions
         if all_versions and (table is None or run is not None):
-            raise UsageError("all versions are those of a table that is only read", hint="give its root as the only path")
+            raise UsageError(
+                "all versions are those of a table that is only read",
+                hint="give its root as the only path",
+            )
         self._listed: AbstractSet[str] = frozenset()
         """The paths of all files of all versions, comparable."""
         self._live_files: tuple[LiveFile, ...] | None = None
@@ -127,14 +161,20 @@ class Selection:
 
     def only(self, files: Iterable[ListedFile]) -> Selection:
         """Return the same selection with these of its files, which are not listed again."""
-        selection = Selection((), self.where, table=self.table, run=self.run, all_versions=self.all_versions)
+        selection = Selection(
+            (), self.where, table=self.table, run=self.run, all_versions=self.all_versions
+        )
         selection._live_files, selection.listing = self._live_files, tuple(files)
         return selection
 
     def files(self, *, links: bool = False) -> Iterator[ListedFile]:
         """List the files on this machine; see `discover`. A run that changes a table gets only the files that a commit can replace."""
         files = self._list(links)
-        return files if self.index is None or self._needs is None else self.index.narrow(files, self._needs, self.table)
+        return (
+            files
+            if self.index is None or self._needs is None
+            else self.index.narrow(files, self._needs, self.table)
+        )
 
     def _list(self, links: bool) -> Iterator[ListedFile]:
         from sbbf_tool.running.discover import discover, list_file
@@ -154,14 +194,19 @@ class Selection:
         if self.table is None:
             yield from (file.path for file in self.files() if file.skipped is None)
         else:
-            yield from map(self.table_files().file, (live.path for live in self.live_files() if live.skipped is None))
+            yield from map(
+                self.table_files().file,
+                (live.path for live in self.live_files() if live.skipped is None),
+            )
 
     def other_rows(self, needs: Needs) -> Iterator[ListedFile]:
         """Yield the table itself, as skipped, if rows that are in none of its files may hold a value that a verb looks for."""
         is_query = self.table is not None and self.listing is None and needs.values is not None
         if is_query and self.table is not None:
             column = next(iter(needs.columns), None)
-            if self.table.query_other_rows(column, needs.values or (), all_versions=self.all_versions):
+            if self.table.query_other_rows(
+                column, needs.values or (), all_versions=self.all_versions
+            ):
                 yield ListedFile(self.table.name, skipped=INLINED)
 
     def count_unlisted(self) -> int:
@@ -173,7 +218,11 @@ class Selection:
         folder = self.table.location
         try:
             # A folder that does not exist is listed as a file.
-            paths = {_comparable(file.path) for file in discover((folder,)) if file.skipped is None and file.path != folder}
+            paths = {
+                _comparable(file.path)
+                for file in discover((folder,))
+                if file.skipped is None and file.path != folder
+            }
         except MissingError:
             return 0
         return len(paths - self._listed)
@@ -199,7 +248,10 @@ class Selection:
             self._live_files = tuple(
                 live if counts[live.path] == 1 else _twice(live)
                 for live in live_files
-                if self.where is None or self.where.accepts_values(live.partition, live.unknown, self.table.partition_types)
+                if self.where is None
+                or self.where.accepts_values(
+                    live.partition, live.unknown, self.table.partition_types
+                )
             )
         return self._live_files
 
@@ -233,8 +285,14 @@ class Selection:
         for live in self.live_files()[:_MOST_FILES_TO_OPEN] if remaining else ():
             try:
                 with ParquetFile.open(TableFile(live.path, live.columns or columns), keys) as file:
-                    remaining -= {name for name in remaining if _has_column(file.footer.columns, name)}
-                    paths.update(() if columns.table_paths else (column.short_path for column in file.footer.columns))
+                    remaining -= {
+                        name for name in remaining if _has_column(file.footer.columns, name)
+                    }
+                    paths.update(
+                        ()
+                        if columns.table_paths
+                        else (column.short_path for column in file.footer.columns)
+                    )
             except UsageError:
                 raise
             except SbbfError:
@@ -246,7 +304,10 @@ class Selection:
             if name in remaining:
                 with ErrorPlace(self.table.name):
                     path = unquote(name)
-                    ensure_leaf(name, [quote(column) for column in sorted(paths) if column[: len(path)] == path])
+                    ensure_leaf(
+                        name,
+                        [quote(column) for column in sorted(paths) if column[: len(path)] == path],
+                    )
                     raise no_column(name, [*map(quote, sorted(paths))], "table")
 
     def table_files(self) -> TableFiles:
@@ -254,15 +315,30 @@ class Selection:
         from sbbf_tool.file.table_file import TableFile, TableFiles, copy_name
 
         assert self.table is not None, "the selection is no table"
-        usual = TableFile("", self.table.columns, self.run, table=self.table.name, partition_types=self.table.partition_types)
+        usual = TableFile(
+            "",
+            self.table.columns,
+            self.run,
+            table=self.table.name,
+            partition_types=self.table.partition_types,
+        )
         special = {}
         for live in self.live_files():
             folder, _, base = live.path.rpartition("/")
             folder_of_copy = folder
             if self.run is not None and not live.unchangeable:
-                folder_of_copy = self.table.copy_path(live, copy_name(self.run, base)).rpartition("/")[0]
+                folder_of_copy = self.table.copy_path(live, copy_name(self.run, base)).rpartition(
+                    "/"
+                )[0]
             deletes = () if self.all_versions else live.deletes
-            if live.columns is not None or live.partition or live.unknown or deletes or not live.is_live or folder_of_copy != folder:
+            if (
+                live.columns is not None
+                or live.partition
+                or live.unknown
+                or deletes
+                or not live.is_live
+                or folder_of_copy != folder
+            ):
                 special[live.path] = replace(
                     usual,
                     path=live.path,

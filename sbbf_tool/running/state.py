@@ -34,7 +34,13 @@ _WAIT_SECONDS = 5.0
 """Time to wait for another run that is writing."""
 _PAUSE_SECONDS = 60.0
 """Time without a use of the state after one that failed."""
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_ERROR)
+_DAMAGED = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_ERROR,
+)
 """Codes of errors whose cause is in the file. Others pass, such as a full disk."""
 
 
@@ -88,7 +94,9 @@ class State:
     def find(self, path: str) -> Iterator[StateRow]:
         """Yield the saved rows of a file that is listed, at most one per command."""
         self._execute("INSERT OR IGNORE INTO temp.listed VALUES (?)", path)
-        for *values, report in self._execute("SELECT * FROM outcomes WHERE path = ? LIMIT ?", path, _MOST_ROWS):
+        for *values, report in self._execute(
+            "SELECT * FROM outcomes WHERE path = ? LIMIT ?", path, _MOST_ROWS
+        ):
             row = (*values, None if report is None else _decompress(report))
             if all(isinstance(value, kind) for value, kind in zip(row, _TYPES, strict=True)):
                 yield StateRow._make(row)
@@ -97,8 +105,14 @@ class State:
         """Save a row, which replaces the one of the same file and command."""
         if self.writes:
             text = row.report or ""
-            report = zlib.compress(text.encode(), 1) if 0 < len(text) <= _MOST_REPORT_BYTES else None
-            self._execute(f"INSERT OR REPLACE INTO outcomes VALUES ({', '.join('?' * len(_TYPES))})", *row[:-1], report)
+            report = (
+                zlib.compress(text.encode(), 1) if 0 < len(text) <= _MOST_REPORT_BYTES else None
+            )
+            self._execute(
+                f"INSERT OR REPLACE INTO outcomes VALUES ({', '.join('?' * len(_TYPES))})",
+                *row[:-1],
+                report,
+            )
             self._execute("INSERT OR IGNORE INTO temp.listed VALUES (?)", row.path)
 
     def forget(self, command: str, folders: Iterable[str]) -> None:
@@ -112,7 +126,9 @@ class State:
     def _execute(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         """Return the rows of a statement; without any after an error, which is a warning: a run does not fail for its cache."""
         try:
-            database = None if time.monotonic() < self._paused_until else self._database or self._open()
+            database = (
+                None if time.monotonic() < self._paused_until else self._database or self._open()
+            )
             return [] if database is None else database.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             self._handle(error)
@@ -124,7 +140,9 @@ class State:
             self._set_aside(error)
         else:
             self._paused_until = time.monotonic() + _PAUSE_SECONDS
-            self._warn(f"{self.path}: the state cannot be {'saved' if self.writes else 'read'}: {error}")
+            self._warn(
+                f"{self.path}: the state cannot be {'saved' if self.writes else 'read'}: {error}"
+            )
 
     def _warn(self, warning: str) -> None:
         if warning not in self.warnings:
@@ -140,7 +158,9 @@ class State:
                 return None
             _create(self._real)
         try:
-            if (sql := self._connect().execute("SELECT sql FROM sqlite_master LIMIT 2").fetchall()) != [(_TABLE,)]:
+            if (
+                sql := self._connect().execute("SELECT sql FROM sqlite_master LIMIT 2").fetchall()
+            ) != [(_TABLE,)]:
                 raise sqlite3.DatabaseError("it has other tables" if sql else "it has no table")
         except sqlite3.Error as error:
             self._handle(error)
@@ -148,7 +168,9 @@ class State:
 
     def _connect(self) -> sqlite3.Connection:
         uri = f"file:{quote(os.fsencode(self._real))}?mode={'rw' if self.writes else 'ro'}"
-        database = sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        database = sqlite3.connect(
+            uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
         self._database = database
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * _MOST_REPORT_BYTES)
         for statement in ("PRAGMA trusted_schema = OFF", "PRAGMA synchronous = OFF", _LISTED):
@@ -169,12 +191,18 @@ class State:
         except OSError as error:
             raise self._no_state(reason_of(error)) from None
         # At 18: versions of the format, which are 1 while no log of writes is beside the file; at 68: application_id.
-        if (start[:16], start[18:20], start[68:72]) != (b"SQLite format 3\0", b"\1\1", _APPLICATION):
+        if (start[:16], start[18:20], start[68:72]) != (
+            b"SQLite format 3\0",
+            b"\1\1",
+            _APPLICATION,
+        ):
             raise self._no_state("it was not written by sbbf")
         return True
 
     def _no_state(self, reason: str) -> UsageError:
-        return UsageError(f"the file is not a state of sbbf: {reason}", file=self.path, hint="name another")
+        return UsageError(
+            f"the file is not a state of sbbf: {reason}", file=self.path, hint="name another"
+        )
 
     def _set_aside(self, error: sqlite3.Error) -> None:
         """Rename a damaged state, and begin another one."""
@@ -183,7 +211,11 @@ class State:
         if not self.writes:
             self._warn(f"{damage}; its files are worked on again")
             return
-        name = next(name for name in (f"{self._real}.damaged-{number}" for number in count(1)) if not os.path.lexists(name))
+        name = next(
+            name
+            for name in (f"{self._real}.damaged-{number}" for number in count(1))
+            if not os.path.lexists(name)
+        )
         try:
             for suffix in ("-journal", ""):
                 if os.path.lexists(self._real + suffix):
@@ -194,19 +226,27 @@ class State:
             self.writes = False
             self._warn(f"{damage} and cannot be renamed: {failure}")
         else:
-            self._warn(f"{damage} and is now {os.path.basename(name)}; its files are worked on again")
+            self._warn(
+                f"{damage} and is now {os.path.basename(name)}; its files are worked on again"
+            )
 
 
 def _ensure_writable(real: str, path: str) -> None:
     """Raise RefusedError before the run if its state could not be saved, as far as this can be checked."""
     if not os.path.isdir(os.path.dirname(real)):
-        raise RefusedError("the folder of the state does not exist", file=path, hint="create it first")
+        raise RefusedError(
+            "the folder of the state does not exist", file=path, hint="create it first"
+        )
     places.ensure_open_to_new_files(os.path.dirname(real), path)
     if os.path.exists(real) and not os.access(real, os.W_OK):
         raise RefusedError("no permission to write the state", file=path, hint="name another")
     journal = f"{real}-journal"
     if os.path.lexists(journal) and os.lstat(journal).st_uid not in (user_id(), 0):
-        raise RefusedError("the journal of the state belongs to another user, who could choose its rows", file=journal, hint="remove it")
+        raise RefusedError(
+            "the journal of the state belongs to another user, who could choose its rows",
+            file=journal,
+            hint="remove it",
+        )
 
 
 def _create(path: str) -> None:

@@ -75,7 +75,9 @@ class Change(NamedTuple):
     """Properties of the table to set in the same commit, or to remove where None; only formats with `takes_properties` take any."""
 
 
-def change_properties(before: Mapping[str, str], change: Mapping[str, str | None]) -> dict[str, str]:
+def change_properties(
+    before: Mapping[str, str], change: Mapping[str, str | None]
+) -> dict[str, str]:
     """Return the properties after a change."""
     return {name: text for name, text in {**before, **change}.items() if text is not None}
 
@@ -124,9 +126,13 @@ class Table(ABC):
 
         A path may occur more than once; its first file counts.
         """
-        raise RefusedError(f"of a table of {self.format}, only the newest version is read", file=self.name)
+        raise RefusedError(
+            f"of a table of {self.format}, only the newest version is read", file=self.name
+        )
 
-    def query_other_rows(self, column: str | None, values: Sequence[object], *, all_versions: bool = False) -> bool:
+    def query_other_rows(
+        self, column: str | None, values: Sequence[object], *, all_versions: bool = False
+    ) -> bool:
         """Return whether rows that are in none of the files may hold one of the values in a column, or in any; None is null."""
         return False
 
@@ -142,14 +148,22 @@ class Table(ABC):
         """Return the path of the copy of `file` that has this file name, in a folder where the table's own clean-up finds it."""
 
     def begin(
-        self, change: Change, where: PathPredicate | None, edit: Edit, *, may_lack_columns: bool, on_cluster: bool = False
+        self,
+        change: Change,
+        where: PathPredicate | None,
+        edit: Edit,
+        *,
+        may_lack_columns: bool,
+        on_cluster: bool = False,
     ) -> TableChange:
         """Return the run that makes a change; nothing is read or written yet. Raises UsageError if the table cannot have the change.
 
         With `may_lack_columns`, the table need not have all columns of the change. `on_cluster` says that workers may write copies after
         the run was interrupted.
         """
-        begun: TableChange = load(self.changed_by)(self, change, where, edit, may_lack_columns=may_lack_columns, on_cluster=on_cluster)
+        begun: TableChange = load(self.changed_by)(
+            self, change, where, edit, may_lack_columns=may_lack_columns, on_cluster=on_cluster
+        )
         return begun
 
 
@@ -179,7 +193,9 @@ class TableChange(Protocol):
     vanished: list[str]
     """Paths of the files that other commits replaced or removed before this run could."""
 
-    def rows(self, run: Callable[[Any, Any], Generator[Any, None, None]], work: Any) -> Iterator[Any]:
+    def rows(
+        self, run: Callable[[Any, Any], Generator[Any, None, None]], work: Any
+    ) -> Iterator[Any]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row."""
 
     def ensure_columns(self, selection: Any) -> None:

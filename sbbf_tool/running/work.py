@@ -109,9 +109,17 @@ class Work(Generic[Report]):
         """Whether the work reads the data of a file, not only its footer and filters."""
         return self.needs.data and (self.needs.data_in_dry_run or not self.is_dry_run)
 
-    def combine(self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None) -> Any:
+    def combine(
+        self, rows: Iterable[Row[Any]], selection: Selection, jobs: int | None = None
+    ) -> Any:
         """Return the answer of the verb about all files of a selection, from their rows."""
-        files = AllFiles(tuple(selection.names), self.given, jobs, self.on(selection).file, is_table=selection.table is not None)
+        files = AllFiles(
+            tuple(selection.names),
+            self.given,
+            jobs,
+            self.on(selection).file,
+            is_table=selection.table is not None,
+        )
         return self.verb.combine(rows, files)
 
     def file(self, path: str) -> FileName:
@@ -133,7 +141,11 @@ class Work(Generic[Report]):
             report = verb.carry(file, self.given, jobs, progress)
             status, reason = verb.outcome(file, report)
         except SbbfError as failed:
-            if isinstance(failed, MissingError) and isinstance(file, TableFile) and not file.is_live:
+            if (
+                isinstance(failed, MissingError)
+                and isinstance(file, TableFile)
+                and not file.is_live
+            ):
                 return Row(name, SKIPPED, VANISHED)
             error, report = failed, verb.failed(file, failed)
         except Exception as unexpected:
@@ -144,7 +156,9 @@ class Work(Generic[Report]):
             exit_code = RefusedError.exit_code if status == REFUSED else 0
             return Row(name, status, reason, exit_code, time.monotonic() - started, report)
         fields: dict[str, Any] = failure(file, error)
-        return Row(path=name, seconds=time.monotonic() - started, report=report, error=error, **fields)
+        return Row(
+            path=name, seconds=time.monotonic() - started, report=report, error=error, **fields
+        )
 
 
 class Runner(Protocol):
@@ -198,4 +212,7 @@ def failure(path: FileName, error: Exception) -> dict[str, object]:
 
 
 def _is_unfit(path: FileName, error: SbbfError) -> bool:
-    return isinstance(path, TableFile) and (isinstance(error, NoColumnError) or (isinstance(error, LockedError) and path.run is not None))
+    return isinstance(path, TableFile) and (
+        isinstance(error, NoColumnError)
+        or (isinstance(error, LockedError) and path.run is not None)
+    )

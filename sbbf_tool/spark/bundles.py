@@ -66,7 +66,11 @@ class Listing:
         """Return the listing as a DataFrame."""
         import pyarrow as pa
 
-        return frame_of_arrow(self.spark, self._files, ddl_of(ListedFile)) if isinstance(self._files, pa.Table) else self._files
+        return (
+            frame_of_arrow(self.spark, self._files, ddl_of(ListedFile))
+            if isinstance(self._files, pa.Table)
+            else self._files
+        )
 
     def _measure(self) -> Size:
         import pyarrow as pa
@@ -75,13 +79,23 @@ class Listing:
             columns = (self._files[name].to_pylist() for name in ("bytes", "skipped"))
             sizes = [size for size, skipped in zip(*columns, strict=True) if skipped is None]
             known = [size for size in sizes if size is not None]
-            return Size(self._files.num_rows, len(sizes), sum(known), sum(size > TASK_COST for size in known))
+            return Size(
+                self._files.num_rows,
+                len(sizes),
+                sum(known),
+                sum(size > TASK_COST for size in known),
+            )
         from pyspark.sql.functions import coalesce, col, count, lit, when
         from pyspark.sql.functions import sum as total
 
         is_file = col("skipped").isNull()
         size = when(is_file, col("bytes"))
-        sums = self._files.agg(count(lit(1)), count(when(is_file, 1)), coalesce(total(size), lit(0)), count(when(size > TASK_COST, 1)))
+        sums = self._files.agg(
+            count(lit(1)),
+            count(when(is_file, 1)),
+            coalesce(total(size), lit(0)),
+            count(when(size > TASK_COST, 1)),
+        )
         return Size(*wait_for(self.spark, sums.collect)[0])
 
     def bundle(self, *, by_bytes: bool = False) -> DataFrame:
@@ -102,17 +116,30 @@ class Listing:
 
             for batch in batches:
                 costs = batch.column("bytes").to_pylist() if by_bytes else [0] * batch.num_rows
-                ends = accumulate(map(len, pack(costs, lambda size: size or 0, _BUNDLE_COST)), initial=0)
+                ends = accumulate(
+                    map(len, pack(costs, lambda size: size or 0, _BUNDLE_COST)), initial=0
+                )
                 units = pa.StructArray.from_arrays(batch.columns, fields=fields)
-                yield pa.RecordBatch.from_arrays([pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)], names=["units"])
+                yield pa.RecordBatch.from_arrays(
+                    [pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), units)],
+                    names=["units"],
+                )
 
-        num_tasks = max(_TASKS_A_CORE * cores_of(self.spark), min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS))
+        num_tasks = max(
+            _TASKS_A_CORE * cores_of(self.spark),
+            min(-(-self.size.rows // FILES_PER_TASK), _MOST_TASKS),
+        )
         if not isinstance(self._files, pa.Table):
             ranges = self._files.select(names).repartitionByRange(num_tasks, "path")
             return map_in_arrow(ranges.sortWithinPartitions(names), bundle, schema)
         batches = self._files.select(names).sort_by("path").combine_chunks().to_batches()
-        bundles = pa.Table.from_batches(bundle(map(with_usual_types, batches)), pa.schema([("units", pa.list_(pa.struct(fields)))]))
-        return frame_of_arrow(self.spark, bundles, schema).repartition(min(num_tasks, max(1, bundles.num_rows)))
+        bundles = pa.Table.from_batches(
+            bundle(map(with_usual_types, batches)),
+            pa.schema([("units", pa.list_(pa.struct(fields)))]),
+        )
+        return frame_of_arrow(self.spark, bundles, schema).repartition(
+            min(num_tasks, max(1, bundles.num_rows))
+        )
 
 
 def cores_of(spark: SparkSession) -> int:

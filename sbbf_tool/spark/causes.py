@@ -32,7 +32,9 @@ _OURS = re.compile(r"sbbf_tool\.errors\.(\w+): (.*)")
 _NO_TABLE = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (\S+) cannot be found")
 _NO_MODULE = re.compile(r"^(?:ModuleNotFoundError|ImportError): No module named ('[^']+')")
 _TRACEBACK = "Traceback (most recent call last):"
-_FAILURE = re.compile(r"most recent failure: (?:Lost task [^\n]*?\(TID \d+\) \([^)\n]*\): )?([^\n]*)")
+_FAILURE = re.compile(
+    r"most recent failure: (?:Lost task [^\n]*?\(TID \d+\) \([^)\n]*\): )?([^\n]*)"
+)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 _RPC_DETAILS = re.compile(r'details = "(.*)"')
 _LOST_WORKER = "Python worker exited unexpectedly"
@@ -40,16 +42,22 @@ _SECONDS_TO_END = 2
 _QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _AGAIN = "files that are published stay changed; run the command again"
-_ON_EXECUTORS = (
-    "install this package and its dependencies for the Python of the executors (PYSPARK_PYTHON), or send the package with --py-files"
-)
+_ON_EXECUTORS = "install this package and its dependencies for the Python of the executors (PYSPARK_PYTHON), or send the package with --py-files"
 _PYTHON = "set PYSPARK_PYTHON to a Python of the driver's version that exists on every executor"
-_EXECUTOR_MEMORY = "if it ran out of memory, raise spark.executor.memoryOverhead, or lower spark.executor.cores; " + _AGAIN
+_EXECUTOR_MEMORY = (
+    "if it ran out of memory, raise spark.executor.memoryOverhead, or lower spark.executor.cores; "
+    + _AGAIN
+)
 _DRIVER_MEMORY = "if it ran out of memory, raise spark.driver.memory; " + _AGAIN
 _HINTS = (
     (re.compile(r"^ModuleNotFoundError|^ImportError|PACKAGE_NOT_INSTALLED"), _ON_EXECUTORS),
     (re.compile(r"PYTHON_VERSION_MISMATCH|different version|Cannot run program"), _PYTHON),
-    (re.compile(rf"^MemoryError|OutOfMemory|ExecutorLostFailure|exited with code 137|{_LOST_WORKER}"), _EXECUTOR_MEMORY),
+    (
+        re.compile(
+            rf"^MemoryError|OutOfMemory|ExecutorLostFailure|exited with code 137|{_LOST_WORKER}"
+        ),
+        _EXECUTOR_MEMORY,
+    ),
     (re.compile(r"maxResultSize"), "raise spark.driver.maxResultSize; " + _AGAIN),
 )
 """What to do, by what the cause matches."""
@@ -73,7 +81,9 @@ def is_of_spark(error: Exception) -> bool:
     """Return whether Spark or the connection to it raised the error. py4j raises the errors of the JVM for which PySpark has no class."""
     from pyspark.errors import PySparkException
 
-    return isinstance(error, PySparkException | ConnectionError | EOFError) or type(error).__module__.partition(".")[0] in ("py4j", "grpc")
+    return isinstance(error, PySparkException | ConnectionError | EOFError) or type(
+        error
+    ).__module__.partition(".")[0] in ("py4j", "grpc")
 
 
 def convert_error(error: Exception) -> SbbfError:
@@ -97,7 +107,11 @@ def convert_error(error: Exception) -> SbbfError:
     if module := _NO_MODULE.match(cause):
         return SbbfError(f"the executors have no Python module {module[1]}", hint=_ON_EXECUTORS)
     return SbbfError(
-        f"Spark failed: {cause}", hint=next((hint for pattern, hint in _HINTS if pattern.search(cause)), None if has_answer else _AGAIN)
+        f"Spark failed: {cause}",
+        hint=next(
+            (hint for pattern, hint in _HINTS if pattern.search(cause)),
+            None if has_answer else _AGAIN,
+        ),
     )
 
 
@@ -121,7 +135,9 @@ def find_cause(text: str) -> str:
     else:
         lines = [line for line in text.splitlines() if line.strip()]
         # py4j names its own call in the first line, and the exception in the second.
-        cause = next((line[2:] for line in lines if line.startswith(": ")), lines[0] if lines else "")
+        cause = next(
+            (line[2:] for line in lines if line.startswith(": ")), lines[0] if lines else ""
+        )
     return cause.strip().removeprefix("org.apache.spark.SparkException: ")
 
 
@@ -142,7 +158,9 @@ def quiet_pyspark() -> Iterator[None]:
 def quiet_about_pandas() -> Iterator[None]:
     """Ignore the warning of PySpark 4 about pandas 3.0 and newer; this package does not use pandas."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
+        warnings.filterwarnings(
+            "ignore", message="PySpark does not yet fully support pandas", category=FutureWarning
+        )
         yield
 
 
@@ -158,7 +176,11 @@ def describe_ending() -> str | None:
     code = process.poll()
     if code is None:
         return None
-    return f"the driver's JVM was killed by signal {-code}" if code < 0 else f"the driver's JVM ended with exit code {code}"
+    return (
+        f"the driver's JVM was killed by signal {-code}"
+        if code < 0
+        else f"the driver's JVM ended with exit code {code}"
+    )
 
 
 def _loggers() -> list[logging.Logger]:

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.errors import SbbfError, UsageError
 from sbbf_tool.spark.causes import quiet_about_pandas
 from sbbf_tool.spark.lookup import EXACT_INTEGERS, GREGORIAN
-from sbbf_tool.spark.views import Chunks, RowView, Verifications, column_names, failed, schema_of_view
+from sbbf_tool.spark.views import (
+    Chunks,
+    RowView,
+    Verifications,
+    column_names,
+    failed,
+    schema_of_view,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +58,9 @@ class SbbfProbe:
         for file in _list(path):
             try:
                 if column is None:
-                    raise UsageError("the name of the column is null", hint="give the name of a column")
+                    raise UsageError(
+                        "the name of the column is null", hint="give the name of a column"
+                    )
                 answers = _ask(file, column, key, strict=False)
             except Exception as error:
                 row = failed(file, error)
@@ -102,7 +111,9 @@ def _ask(file: str, column: str, value: object, *, strict: bool) -> ValueAnswer:
     if isinstance(value, int) and abs(value) > EXACT_INTEGERS.get(report.type or "", abs(value)):
         raise UsageError(f"{value}: Spark rounds it to a value of {report.type}", file=file)
     if type(value) is datetime.date and value < GREGORIAN:
-        raise UsageError(f"{value}: Spark may read the dates of the file in another calendar", file=file)
+        raise UsageError(
+            f"{value}: Spark may read the dates of the file in another calendar", file=file
+        )
     # Python receives TIMESTAMP and TIMESTAMP_NTZ as one type, TIMESTAMP in the zone of the worker. A note says how a value was converted.
     is_time = isinstance(value, datetime.datetime)
     if is_time or (answers.note is not None and answers.is_absent):
@@ -126,7 +137,9 @@ def _list(path: str | None) -> Iterator[str]:
     if path is None:
         return
     try:
-        yield from (file.path for file in discover([path_of(path)] if path else ()) if file.skipped is None)
+        yield from (
+            file.path for file in discover([path_of(path)] if path else ()) if file.skipped is None
+        )
     except SbbfError:
         yield path
     if not path:

@@ -46,13 +46,22 @@ def table_of(files: Iterable[ListedFile]) -> pa.Table:
     return pa.Table.from_batches([to_batch(ListedFile, files)])
 
 
-def list_names(spark: SparkSession, names: list[str], predicate: PathPredicate | None, *, links: bool, must_exist: bool) -> DataFrame:
+def list_names(
+    spark: SparkSession,
+    names: list[str],
+    predicate: PathPredicate | None,
+    *,
+    links: bool,
+    must_exist: bool,
+) -> DataFrame:
     """List files, folders, globs, stores and addresses of Hadoop (`ListedFile`).
 
     A path that does not exist raises UnreadableError if it `must_exist`; otherwise it is listed, and work on it fails.
     """
     if not names:
-        raise UsageError("no path was given", hint="give a file, a folder, a glob or a DataFrame of paths")
+        raise UsageError(
+            "no path was given", hint="give a file, a folder, a glob or a DataFrame of paths"
+        )
     # Executors would resolve relative paths against a different folder.
     names = [places.absolute(path_of(name)) for name in names]
     addresses = [name for name in names if not places.is_listed_here(name)]
@@ -63,7 +72,14 @@ def list_names(spark: SparkSession, names: list[str], predicate: PathPredicate |
     return listings[0] if len(listings) == 1 else listings[0].unionByName(listings[1])
 
 
-def _list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate | None, *, links: bool, must_exist: bool) -> DataFrame:
+def _list_paths(
+    spark: SparkSession,
+    names: list[str],
+    predicate: PathPredicate | None,
+    *,
+    links: bool,
+    must_exist: bool,
+) -> DataFrame:
     """List files, folders, globs and stores on an executor (`ListedFile`), some thousand per batch; see `runner.discover`."""
 
     def find(batches: Batches) -> Batches:
@@ -72,12 +88,16 @@ def _list_paths(spark: SparkSession, names: list[str], predicate: PathPredicate 
             for name in batch_names if must_exist else ():
                 ensure_exists(name)
             files = find_files(batch_names, predicate, links=links)
-            if must_exist and not links:  # a listing for users; the rows of a run also count the links to folders
+            if (
+                must_exist and not links
+            ):  # a listing for users; the rows of a run also count the links to folders
                 files = (file for file in files if file.skipped is None)
             while rows := list(islice(files, _LISTED_AT_ONCE)):
                 yield to_batch(ListedFile, rows)
 
-    name_frame = spark.createDataFrame([(escape_bytes(name),) for name in names], "name string").coalesce(1)
+    name_frame = spark.createDataFrame(
+        [(escape_bytes(name),) for name in names], "name string"
+    ).coalesce(1)
     return map_in_arrow(name_frame, find, ddl_of(ListedFile))
 
 
@@ -95,8 +115,14 @@ def _list_hadoop(spark: SparkSession, names: list[str]) -> DataFrame:
         # This source reads the contents of files only if its column `content` is selected.
         files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(names)
     # Spark itself leaves out the names that hold no data. The first bytes are not looked at.
-    files = files.where(col("path").rlike(r"(?i)(\.(parquet|parq|pq)|/[^./]+)$") & (col("length") > 0))
-    return files.select("path", col("length").alias("bytes"), col("modificationTime").cast("double").alias("modified"))
+    files = files.where(
+        col("path").rlike(r"(?i)(\.(parquet|parq|pq)|/[^./]+)$") & (col("length") > 0)
+    )
+    return files.select(
+        "path",
+        col("length").alias("bytes"),
+        col("modificationTime").cast("double").alias("modified"),
+    )
 
 
 def complete_listing(frame: DataFrame) -> DataFrame:
@@ -117,8 +143,17 @@ def measure_again(files: DataFrame) -> DataFrame:
         with ThreadPoolExecutor(_REQUESTS) as threads:
             for batch in batches:
                 listed = list(from_batch(ListedFile, batch))
-                now = threads.map(lambda file: file if file.skipped else stat_file(restore_bytes(file.path)), listed)
-                yield to_batch(ListedFile, (file if new.bytes is None else new for file, new in zip(listed, now, strict=True)))
+                now = threads.map(
+                    lambda file: file if file.skipped else stat_file(restore_bytes(file.path)),
+                    listed,
+                )
+                yield to_batch(
+                    ListedFile,
+                    (
+                        file if new.bytes is None else new
+                        for file, new in zip(listed, now, strict=True)
+                    ),
+                )
 
     return map_in_arrow(files, measure, ddl_of(ListedFile))
 
@@ -131,7 +166,9 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
     from pyspark.sql.functions import coalesce, col, lit, when
 
     if "path" not in frame.columns:
-        raise UsageError("the DataFrame has no column 'path'", hint=f"its columns are {', '.join(frame.columns)}")
+        raise UsageError(
+            "the DataFrame has no column 'path'", hint=f"its columns are {', '.join(frame.columns)}"
+        )
     folder = os.getcwd()
 
     def column(name: str, alternative: str, kind: str) -> Column:
@@ -144,20 +181,44 @@ def normalize_listing(frame: DataFrame, predicate: PathPredicate | None) -> Data
         schema = schema_of(ListedFile)
         for batch in batches:
             # Columns and not objects: there may be ten million files.
-            paths = [_absolute(path_of(path), folder) if path else "" for path in batch.column("path").to_pylist()]
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {"path": pa.array(paths, pa.string())}
-            arrays = [columns[field.name] if field.name in columns else pa.nulls(batch.num_rows, field.type) for field in schema]
+            paths = [
+                _absolute(path_of(path), folder) if path else ""
+                for path in batch.column("path").to_pylist()
+            ]
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | {
+                "path": pa.array(paths, pa.string())
+            }
+            arrays = [
+                columns[field.name]
+                if field.name in columns
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
+            ]
             files = pa.RecordBatch.from_arrays(arrays, names=schema.names)
             if predicate is not None:
                 skipped = batch.column("skipped").to_pylist()
-                choices = [reason is not None or not path or predicate.accepts(path) for path, reason in zip(paths, skipped, strict=True)]
+                choices = [
+                    reason is not None or not path or predicate.accepts(path)
+                    for path, reason in zip(paths, skipped, strict=True)
+                ]
                 files = files.filter(pa.array(choices, pa.bool_()))
             yield files
 
     # The rows of an earlier stage, which are no listing, have the reason.
     reason = column("reason", "reason", "string")
-    skipped = coalesce(column("skipped", "skipped", "string"), when(reason.isin(LINK, *LEFT_OUT), reason))
-    size, time = column("bytes", "length", "bigint"), column("modified", "modificationTime", "double")
+    skipped = coalesce(
+        column("skipped", "skipped", "string"), when(reason.isin(LINK, *LEFT_OUT), reason)
+    )
+    size, time = (
+        column("bytes", "length", "bigint"),
+        column("modified", "modificationTime", "double"),
+    )
     if (kind := dict(frame.dtypes)["path"]) not in ("string", "binary"):
-        raise UsageError(f"the column 'path' of the DataFrame has the type {kind}", hint="give paths as text")
-    return map_in_arrow(frame.select(col("path").cast("string"), size, time, skipped.alias("skipped")), choose, ddl_of(ListedFile))
+        raise UsageError(
+            f"the column 'path' of the DataFrame has the type {kind}", hint="give paths as text"
+        )
+    return map_in_arrow(
+        frame.select(col("path").cast("string"), size, time, skipped.alias("skipped")),
+        choose,
+        ddl_of(ListedFile),
+    )

@@ -64,7 +64,9 @@ _SAME = {
 """Types of keys that are compared by their own bytes, by the logical type of the column, or else the physical one."""
 
 
-def probe_keys(files: DataFrame, column: str, values: DataFrame, *, keys: KeysLike = None, strict: bool = False) -> DataFrame:
+def probe_keys(
+    files: DataFrame, column: str, values: DataFrame, *, keys: KeysLike = None, strict: bool = False
+) -> DataFrame:
     """Look up the rows of a DataFrame in the files of a listing: a row (`Row[ProbeReport]`) per file.
 
     Raises UsageError unless `values` has one column, or one with the name of the column of the files.
@@ -80,8 +82,14 @@ def probe_keys(files: DataFrame, column: str, values: DataFrame, *, keys: KeysLi
                 yield _list_batch("units", units.slice(start, FILES_PER_TASK))
 
     key_frame = _select_key(values, column)
-    infers_local_times = (values.sparkSession.conf.get("spark.sql.parquet.inferTimestampNTZ.enabled", "true") or "").lower()
-    compares = partial(compare_in_spark, key_frame.schema["key"].dataType.simpleString(), infers_local_times == "true")
+    infers_local_times = (
+        values.sparkSession.conf.get("spark.sql.parquet.inferTimestampNTZ.enabled", "true") or ""
+    ).lower()
+    compares = partial(
+        compare_in_spark,
+        key_frame.schema["key"].dataType.simpleString(),
+        infers_local_times == "true",
+    )
 
     def answer(batches: Batches) -> Batches:
         for batch in batches:
@@ -90,7 +98,9 @@ def probe_keys(files: DataFrame, column: str, values: DataFrame, *, keys: KeysLi
                 work = Work(verb, keys=keys, strict=strict)
                 units = batch.column("units")[row].as_py()
                 files = (from_plain(ListedFile, unit) for unit in units)
-                rows = (skip(file) if file.skipped else work(restore_bytes(file.path)) for file in files)
+                rows = (
+                    skip(file) if file.skipped else work(restore_bytes(file.path)) for file in files
+                )
                 while part := list(islice(rows, _ROWS_PER_BATCH)):
                     yield to_batch(Row[ProbeReport], part)
 
@@ -101,9 +111,17 @@ def probe_keys(files: DataFrame, column: str, values: DataFrame, *, keys: KeysLi
 
     listing = Listing.of(complete_listing(files))
     bundles = listing.bundle()
-    groups = map_in_arrow(bundles, join_bundles, StructType([*bundles.schema.fields, StructField("number", IntegerType())]))
+    groups = map_in_arrow(
+        bundles,
+        join_bundles,
+        StructType([*bundles.schema.fields, StructField("number", IntegerType())]),
+    )
     # Without any key, each file keeps its row. The number is always 0: Spark may refuse a join without an equation.
-    answers = map_in_arrow(groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"), answer, ddl_of(Row[ProbeReport]))
+    answers = map_in_arrow(
+        groups.join(broadcast(_bundle_keys(key_frame)), "number", "left"),
+        answer,
+        ddl_of(Row[ProbeReport]),
+    )
     by_file = answers.repartition(cores_of(listing.spark), "path").sortWithinPartitions("path")
     return map_in_arrow(by_file, combine, ddl_of(Row[ProbeReport]))
 
@@ -115,7 +133,11 @@ def _combine_answers(rows: Iterator[Row[ProbeReport]]) -> Row[ProbeReport]:
         report, more = first.report, row.report
         if report is None:
             break
-        first = row if more is None else replace(first, report=_add(report, more), seconds=first.seconds + row.seconds)
+        first = (
+            row
+            if more is None
+            else replace(first, report=_add(report, more), seconds=first.seconds + row.seconds)
+        )
     return first
 
 
@@ -141,7 +163,9 @@ def _select_key(values: DataFrame, column: str) -> DataFrame:
     return values.select(values[f"`{quoted_name}`"].alias("key"))
 
 
-def compare_in_spark(key_type: str, infers_local_times: bool, column: Any) -> bool | Callable[[object], bool]:
+def compare_in_spark(
+    key_type: str, infers_local_times: bool, column: Any
+) -> bool | Callable[[object], bool]:
     """Return which keys of a type of Spark equal the values of a column by their own value: all, none, or those that a function accepts."""
     logical = column.logical
     kind = column.physical if logical is None else logical.kind
@@ -152,22 +176,34 @@ def compare_in_spark(key_type: str, infers_local_times: bool, column: Any) -> bo
         return False
     if precision and logical is not None and kind == "DECIMAL":
         # Spark has 38 digits, and rounds if both need more.
-        return bool(max(precision - scale, logical.precision - logical.scale) + max(scale, logical.scale) <= _MOST_DIGITS)
+        return bool(
+            max(precision - scale, logical.precision - logical.scale) + max(scale, logical.scale)
+            <= _MOST_DIGITS
+        )
     if kind in ("INT32", "INT64", "INT"):
         if key_type == "string":
             return lambda key: _CANONICAL.fullmatch(str(key)) is not None
-        return bool(precision) and max(precision - scale, _WHOLE_NUMBERS["bigint"][0]) + scale <= _MOST_DIGITS
+        return (
+            bool(precision)
+            and max(precision - scale, _WHOLE_NUMBERS["bigint"][0]) + scale <= _MOST_DIGITS
+        )
     if kind in EXACT_INTEGERS:
         if key_type in _WHOLE_NUMBERS:
             return lambda key: isinstance(key, int) and abs(key) <= EXACT_INTEGERS[kind]
         if key_type == "double" and kind == "FLOAT":
-            return lambda key: isinstance(key, float) and (key != key or abs(key) == math.inf or _is_single(key))
+            return lambda key: (
+                isinstance(key, float) and (key != key or abs(key) == math.inf or _is_single(key))
+            )
         return key_type in ("float", "double")
     if kind == "DATE" and key_type == "date":
         return lambda key: isinstance(key, date) and key >= GREGORIAN
     if kind == "TIMESTAMP" and logical is not None and logical.unit != "NANOS":
-        if key_type == ("timestamp" if logical.utc else "timestamp_ntz") and (logical.utc or infers_local_times):
-            return lambda key: isinstance(key, datetime) and key.replace(tzinfo=None) >= _SINCE_LEGACY_ZONES
+        if key_type == ("timestamp" if logical.utc else "timestamp_ntz") and (
+            logical.utc or infers_local_times
+        ):
+            return lambda key: (
+                isinstance(key, datetime) and key.replace(tzinfo=None) >= _SINCE_LEGACY_ZONES
+            )
         return False
     return key_type in _SAME.get(kind, ())
 
@@ -197,7 +233,11 @@ def _bundle_keys(keys: DataFrame) -> DataFrame:
         if arrays:
             yield _list_batch("keys", pa.concat_arrays(arrays))
 
-    return map_in_arrow(keys.coalesce(1), bundle, f"keys array<{keys.schema['key'].dataType.simpleString()}>, number int")
+    return map_in_arrow(
+        keys.coalesce(1),
+        bundle,
+        f"keys array<{keys.schema['key'].dataType.simpleString()}>, number int",
+    )
 
 
 def _list_batch(name: str, values: pa.Array) -> pa.RecordBatch:
@@ -205,4 +245,6 @@ def _list_batch(name: str, values: pa.Array) -> pa.RecordBatch:
     import pyarrow as pa
 
     values_of_row = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
-    return pa.RecordBatch.from_arrays([values_of_row, pa.array([0], pa.int32())], names=[name, "number"])
+    return pa.RecordBatch.from_arrays(
+        [values_of_row, pa.array([0], pa.int32())], names=[name, "number"]
+    )

@@ -40,7 +40,14 @@ from sbbf_tool.running.discover import TASK_COST, list_file, skip
 from sbbf_tool.running.selection import Selection, find_table
 from sbbf_tool.running.work import Work
 from sbbf_tool.spark.bundles import Listing, cores_of
-from sbbf_tool.spark.listing import complete_listing, list_catalog_table, list_names, measure_again, normalize_listing, table_of
+from sbbf_tool.spark.listing import (
+    complete_listing,
+    list_catalog_table,
+    list_names,
+    measure_again,
+    normalize_listing,
+    table_of,
+)
 from sbbf_tool.spark.rows import PACKED, Batches, compute_once, ddl_of, map_in_arrow, pack_batches
 from sbbf_tool.storage.local import share_listings
 
@@ -82,7 +89,9 @@ def discover(
             if len(paths) == 1:
                 name, live_table = paths[0], find_table(paths[0])
         if live_table is not None:
-            return Listing(spark, table_of(Selection(name, predicate, table=live_table).files())).frame()
+            return Listing(
+                spark, table_of(Selection(name, predicate, table=live_table).files())
+            ).frame()
         files = spark.createDataFrame([(path,) for path in paths], "path string")
     if not isinstance(files, str | bytes | os.PathLike | Iterable):
         listing = normalize_listing(files, predicate)
@@ -118,7 +127,13 @@ def run(
     return compute_once(map_work(listing, work), work.row, listing.size.rows)
 
 
-def map_work(listing: Listing, work: Work[Any], *, count: Callable[[int], object] | None = None, packs: bool = False) -> DataFrame:
+def map_work(
+    listing: Listing,
+    work: Work[Any],
+    *,
+    count: Callable[[int], object] | None = None,
+    packs: bool = False,
+) -> DataFrame:
     """Map each file to the row of the work, lazily; with `packs`, to rows of `rows.PACKED`. `count` gets the bytes of each file."""
     cores, num_large = cores_of(listing.spark), listing.size.large if work.needs.threads else None
 
@@ -126,7 +141,10 @@ def map_work(listing: Listing, work: Work[Any], *, count: Callable[[int], object
         if file.skipped:
             return skip(file)
         is_large = num_large is not None and (file.bytes or 0) > TASK_COST
-        row = work(restore_bytes(file.path), _threads(cores // max(1, num_large or 0)) if is_large else _threads(1))
+        row = work(
+            restore_bytes(file.path),
+            _threads(cores // max(1, num_large or 0)) if is_large else _threads(1),
+        )
         row = restore_row(row, file, work)
         if count is not None:
             count(file.bytes or 0)
@@ -136,7 +154,9 @@ def map_work(listing: Listing, work: Work[Any], *, count: Callable[[int], object
         with share_listings():
             for batch in batches:
                 for bundle in batch.column(0).to_pylist():
-                    yield to_batch(work.row, (work_on(from_plain(ListedFile, values)) for values in bundle))
+                    yield to_batch(
+                        work.row, (work_on(from_plain(ListedFile, values)) for values in bundle)
+                    )
 
     bundles = listing.bundle(by_bytes=work.reads_data)
     if packs:
@@ -170,7 +190,9 @@ def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row
     if report is None:
         is_same = row.status != SKIPPED or list_file(row.path).bytes in (None, listed.bytes)
         return row if is_same else replace(row, reason=f"{row.reason}; {_LOST}")
-    if edit.dry_run or (report.old_bytes == listed.bytes and (row.status != SKIPPED or _has_listed_inode(listed))):
+    if edit.dry_run or (
+        report.old_bytes == listed.bytes and (row.status != SKIPPED or _has_listed_inode(listed))
+    ):
         return row
     try:
         with ParquetFile.open(work.file(row.path), edit.keys, edit.limit) as file:
@@ -180,7 +202,9 @@ def restore_row(row: Row[Report], listed: ListedFile, work: Work[Report]) -> Row
     except SbbfError:
         pass  # the warning says what is not known
     is_idle = (report.old_bytes, report.old_end_hash) == (report.new_bytes, report.new_end_hash)
-    return replace(row, report=replace(report, warnings=(*report.warnings, _LOST))) if is_idle else row
+    return (
+        replace(row, report=replace(report, warnings=(*report.warnings, _LOST))) if is_idle else row
+    )
 
 
 def _has_listed_inode(listed: ListedFile) -> bool:

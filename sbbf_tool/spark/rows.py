@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sbbf_tool.errors import SbbfError
 from sbbf_tool.reports.plain import from_batch, schema_of
-from sbbf_tool.spark.causes import convert_errors, end_with_spark, is_classic, quiet_about_pandas, wait_for
+from sbbf_tool.spark.causes import (
+    convert_errors,
+    end_with_spark,
+    is_classic,
+    quiet_about_pandas,
+    wait_for,
+)
 from sbbf_tool.spark.session import version_check
 
 if TYPE_CHECKING:
@@ -50,10 +56,18 @@ def type_name(kind: pa.DataType) -> str:
         return f"array<{type_name(kind.value_type)}>"
     if pa.types.is_struct(kind):
         return f"struct<{', '.join(f'`{field.name}`: {type_name(field.type)}' for field in kind)}>"
-    return {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean", "binary": "binary"}[str(kind)]
+    return {
+        "string": "string",
+        "int64": "bigint",
+        "double": "double",
+        "bool": "boolean",
+        "binary": "binary",
+    }[str(kind)]
 
 
-def map_in_arrow(frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
+def map_in_arrow(
+    frame: DataFrame, function: Callable[[Batches], Batches], schema: str | StructType
+) -> DataFrame:
     """Call `mapInArrow` without its warning about pandas, which is not used here; executors need the version of this package."""
     from pyspark import cloudpickle
 
@@ -121,7 +135,11 @@ def frame_of_arrow(spark: SparkSession, table: pa.Table, ddl: str) -> DataFrame:
 
     if hasattr(DataFrame, "toArrow"):
         return spark.createDataFrame(table, ddl)
-    packs = [tuple(row.values()) for batch in pack_batches(iter(table.to_batches())) for row in batch.to_pylist()]
+    packs = [
+        tuple(row.values())
+        for batch in pack_batches(iter(table.to_batches()))
+        for row in batch.to_pylist()
+    ]
     return spark.createDataFrame(packs, PACKED).mapInArrow(_unpack_batches, ddl)
 
 
@@ -138,7 +156,9 @@ def pack_batches(batches: Batches) -> Batches:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
                 writer.write_batch(batch)
-            yield pa.RecordBatch.from_pydict({"task": [task], "rows": [sink.getvalue().to_pybytes()]})
+            yield pa.RecordBatch.from_pydict(
+                {"task": [task], "rows": [sink.getvalue().to_pybytes()]}
+            )
 
 
 def _unpack_batches(batches: Batches) -> Batches:
@@ -159,7 +179,9 @@ FILES_PER_TASK = 1_000
 
 def collect_few(frame: DataFrame) -> pa.Table | None:
     """Compute the rows of a frame; return None if there are many."""
-    rows: pa.Table = wait_for(frame.sparkSession, lambda: collect_arrow(frame.limit(MOST_ON_DRIVER + 1)))
+    rows: pa.Table = wait_for(
+        frame.sparkSession, lambda: collect_arrow(frame.limit(MOST_ON_DRIVER + 1))
+    )
     return None if rows.num_rows > MOST_ON_DRIVER else rows
 
 
@@ -209,7 +231,9 @@ def stream_rows(packed_frame: DataFrame, row: type[Row], count: int | None = Non
     if count is not None:
         packed_frame = packed_frame.repartition(max(1, -(-count // FILES_PER_TASK)), "task")
     with convert_errors():
-        packs = wait_for(packed_frame.sparkSession, lambda: packed_frame.toLocalIterator(prefetchPartitions=True))
+        packs = wait_for(
+            packed_frame.sparkSession, lambda: packed_frame.toLocalIterator(prefetchPartitions=True)
+        )
         for _, data in packs:
             with pa.ipc.open_stream(bytes(data)) as reader:
                 for batch in reader:

@@ -35,7 +35,12 @@ class Spark:
 
     most_files: int | None = 100_000
 
-    def __init__(self, master: str | None = None, conf: Mapping[str, str] | None = None, progress: RunProgress | None = None) -> None:
+    def __init__(
+        self,
+        master: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        progress: RunProgress | None = None,
+    ) -> None:
         self.progress = progress
         """Progress of the next run, which the runner sets; None if it is not shown."""
         self.rest: list[Any] = []
@@ -66,7 +71,11 @@ class Spark:
     def __exit__(self, *exc_info: object) -> None:
         if self._spark is None:
             return
-        if len(exc_info) > 1 and isinstance(exc_info[1], BaseException) and not isinstance(exc_info[1], Exception):
+        if (
+            len(exc_info) > 1
+            and isinstance(exc_info[1], BaseException)
+            and not isinstance(exc_info[1], Exception)
+        ):
             cancel_jobs(self._spark)
         if self._is_ours:
             with quiet_pyspark(), suppress(Exception):  # the driver's JVM may have ended
@@ -80,7 +89,11 @@ class Spark:
 
     def list_files(self, selection: Selection, *, links: bool) -> Iterator[ListedFile]:
         """List the files of a run on an executor; see `pipeline.discover`."""
-        return selection.files() if selection.is_listed_here else rows_of(self._list(selection, links=links), ListedFile)
+        return (
+            selection.files()
+            if selection.is_listed_here
+            else rows_of(self._list(selection, links=links), ListedFile)
+        )
 
     def run(self, selection: Selection, work: Work[Report]) -> Generator[Row[Report], None, None]:
         """Work on each file; see `Runner.run`. Rows are in any order."""
@@ -104,7 +117,9 @@ class Spark:
         yield from map(skip, selection.other_rows(work.needs))
 
     def _list(self, selection: Selection, *, links: bool) -> DataFrame:
-        return list_names(self.spark, list(selection.names), selection.where, links=links, must_exist=False)
+        return list_names(
+            self.spark, list(selection.names), selection.where, links=links, must_exist=False
+        )
 
     def _begin(self, step: str) -> None:
         if self.progress is not None:

@@ -82,7 +82,9 @@ def session(master: str | None = None, conf: Mapping[str, str] | None = None) ->
             if not is_of_spark(error):
                 raise
             reason = find_cause(str(error)) or type(error).__name__
-            raise UsageError(f"Spark failed to start: {reason}", place=redact(master or "") or None) from error
+            raise UsageError(
+                f"Spark failed to start: {reason}", place=redact(master or "") or None
+            ) from error
 
 
 def is_connect(master: str | None) -> bool:
@@ -109,14 +111,20 @@ def _ensure_answer(address: str) -> None:
         except Exception as error:
             reason = str(error)
     elif address.startswith("spark://"):
-        for host, port in re.findall(r"(\[[^]]*\]|[^:,/]+):(\d+)", address.removeprefix("spark://")):
+        for host, port in re.findall(
+            r"(\[[^]]*\]|[^:,/]+):(\d+)", address.removeprefix("spark://")
+        ):
             try:
                 socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
                 return
             except (OSError, OverflowError) as error:
                 reason = (getattr(error, "strerror", None) or str(error)).lower()
     if reason is not None:
-        raise UsageError(f"the server cannot be reached: {reason}", place=redact(address), hint="check the address and the network")
+        raise UsageError(
+            f"the server cannot be reached: {reason}",
+            place=redact(address),
+            hint="check the address and the network",
+        )
 
 
 def spark_version() -> Version:
@@ -127,12 +135,20 @@ def spark_version() -> Version:
         raise UsageError("PySpark is not installed", hint=_INSTALL) from error
     version = _version_of(pyspark.__version__)
     if version < OLDEST_SPARK:
-        raise UsageError(f"PySpark {pyspark.__version__} is too old: 3.5 is the first that is supported", hint=_INSTALL)
+        raise UsageError(
+            f"PySpark {pyspark.__version__} is too old: 3.5 is the first that is supported",
+            hint=_INSTALL,
+        )
     if version < (4, 0) and find_spec("distutils") is None:
         # Python 3.12 removed it; setuptools brings it.
-        raise UsageError(f"PySpark {pyspark.__version__} needs distutils, and it is not installed", hint="pip install setuptools")
+        raise UsageError(
+            f"PySpark {pyspark.__version__} needs distutils, and it is not installed",
+            hint="pip install setuptools",
+        )
     if find_spec("pandas") is None:
-        raise UsageError("PySpark needs pandas for programs in Python, and it is not installed", hint=_INSTALL)
+        raise UsageError(
+            "PySpark needs pandas for programs in Python, and it is not installed", hint=_INSTALL
+        )
     return version
 
 
@@ -166,7 +182,9 @@ def version_check() -> Callable[[], None]:
         there = sbbf_tool.__version__
         if here != there and "unknown" not in (here, there):
             hint = "install the same version there, or send it as a zip"
-            raise UsageError(f"executors have sbbf-tool {there}, and the driver has {here}", hint=hint)
+            raise UsageError(
+                f"executors have sbbf-tool {there}, and the driver has {here}", hint=hint
+            )
 
     return ensure_same
 
@@ -181,7 +199,10 @@ def _prepare(version: Version, master: str | None) -> dict[str, str]:
         # By default, workers run the `python3` on their PATH. The path of this interpreter is meaningless on other machines.
         python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if shutil.which(python) is None:
-            raise UsageError(f"PYSPARK_PYTHON is {python!r}, and there is no such program", hint="set it to a Python, or unset it")
+            raise UsageError(
+                f"PYSPARK_PYTHON is {python!r}, and there is no such program",
+                hint="set it to a Python, or unset it",
+            )
     if (master or "").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return {**variables, "JAVA_HOME": home_without_vector_module(find_java(version))}
@@ -206,7 +227,9 @@ def _quiet(jvm_options: str) -> dict[str, str]:
     """Return the setting that makes Spark log nothing that it raises, from its start; empty if the environment may configure the log."""
     if any(name in os.environ for name in ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_GATEWAY_PORT")):
         return {}
-    return {_JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} {jvm_options}".rstrip()}
+    return {
+        _JVM_OPTIONS: f"{shlex.quote(f'-Dlog4j2.configurationFile={_log_configuration()}')} {jvm_options}".rstrip()
+    }
 
 
 @cache

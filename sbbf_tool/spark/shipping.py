@@ -56,4 +56,7 @@ def _modules() -> Iterator[tuple[str, bytes]]:
             if file.suffix in _SHIPPED:
                 yield str(Path(package) / file.relative_to(folder)), file.read_bytes()
     if (number := sbbf_tool.__version__) != "unknown":
-        yield f"sbbf_tool-{number}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: sbbf-tool\nVersion: {number}\n".encode()
+        yield (
+            f"sbbf_tool-{number}.dist-info/METADATA",
+            f"Metadata-Version: 2.1\nName: sbbf-tool\nVersion: {number}\n".encode(),
+        )

@@ -76,11 +76,17 @@ class SbbfDataSource(DataSource):
         names = {name.lower(): name for name in column_names(request.view)}
         for name in schema.fieldNames():
             if name.lower() not in names:
-                raise UsageError(f"there is no column {name!r}", hint=f"the columns are {', '.join(names.values())}")
+                raise UsageError(
+                    f"there is no column {name!r}",
+                    hint=f"the columns are {', '.join(names.values())}",
+                )
         return _Reader(request, tuple(names[name.lower()] for name in schema.fieldNames()))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        raise UsageError("sbbf cannot be written, only read", hint=f"{VIEW}, or add filters with `sbbf_tool.spark.run`")
+        raise UsageError(
+            "sbbf cannot be written, only read",
+            hint=f"{VIEW}, or add filters with `sbbf_tool.spark.run`",
+        )
 
     def _request(self) -> ReadRequest:
         request = parse_options(self.options)
@@ -114,7 +120,11 @@ class _Reader(DataSourceReader):
         names = [places.absolute(path_of(name)) for name in self._request.names]
         files = self._request.view.files(names, self._request.where)
         reads_data = self._request.view.reads_data
-        tasks = pack(files, lambda file: (file.bytes or 0) if reads_data else 0, most=self._request.files_per_task)
+        tasks = pack(
+            files,
+            lambda file: (file.bytes or 0) if reads_data else 0,
+            most=self._request.files_per_task,
+        )
         return [FilesPartition(tuple(file.path for file in task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:

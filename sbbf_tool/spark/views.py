@@ -32,7 +32,9 @@ Row = dict[str, Any]
 """Values by column; a missing column is null."""
 
 STATUS, _REASON = "status", "reason"
-_OF_BITS = frozenset(("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value", "unreferenced"))
+_OF_BITS = frozenset(
+    ("fill_ratio", "estimated_fpp", "estimated_ndv", "bits_per_value", "unreferenced")
+)
 """Columns that require reading the bitset."""
 
 
@@ -51,7 +53,11 @@ class RowView:
         from sbbf_tool.file.partitions import Predicate
         from sbbf_tool.running.discover import discover
 
-        return (file for file in discover(names, Predicate(where) if where else None) if file.skipped is None)
+        return (
+            file
+            for file in discover(names, Predicate(where) if where else None)
+            if file.skipped is None
+        )
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         """Yield the rows of a file, and read only what these columns of the schema need. Raises SbbfError."""
@@ -63,7 +69,11 @@ class RowView:
             return list(self.rows(path, columns))
         except Exception as error:
             parts = self.parts() if isinstance(error, UsageError) else []
-            return [row for part in parts for row in part.rows_or_reason(path, columns)] if len(parts) > 1 else [failed(path, error)]
+            return (
+                [row for part in parts for row in part.rows_or_reason(path, columns)]
+                if len(parts) > 1
+                else [failed(path, error)]
+            )
 
     def parts(self) -> list[RowView]:
         """Return the views of single columns, to try if a file lacks some of the requested columns; empty if there are no parts."""
@@ -85,7 +95,13 @@ class Chunks(Frozen, RowView):
         from sbbf_tool.verbs.inspect import inspect
 
         bitsets = self.bitsets and not _OF_BITS.isdisjoint(columns)
-        report = inspect(path, self.columns, all_chunks=self.all_chunks, bitsets=bitsets, search="unreferenced" in columns)
+        report = inspect(
+            path,
+            self.columns,
+            all_chunks=self.all_chunks,
+            bitsets=bitsets,
+            search="unreferenced" in columns,
+        )
         file = values_of(report, columns) | {STATUS: OK}
         for chunk in report.filters:
             yield values_of(chunk, columns) | file
@@ -104,14 +120,23 @@ class Verifications(Frozen, RowView):
     def fields(self) -> list[pa.Field]:
         import pyarrow as pa
 
-        return [pa.field("file", pa.string()), pa.field("is_verified", pa.bool_()), *fields_of(FilterVerification)]
+        return [
+            pa.field("file", pa.string()),
+            pa.field("is_verified", pa.bool_()),
+            *fields_of(FilterVerification),
+        ]
 
     def rows(self, path: str, columns: Collection[str]) -> Iterator[Row]:
         from sbbf_tool.reports.plain import to_plain
         from sbbf_tool.verbs.verify import verify
 
         for result in verify(path, jobs=1).filters:
-            yield {**values_of(result, columns), "file": to_plain(path), "is_verified": result.is_verified, STATUS: OK}
+            yield {
+                **values_of(result, columns),
+                "file": to_plain(path),
+                "is_verified": result.is_verified,
+                STATUS: OK,
+            }
 
 
 class Findings(Frozen, RowView):
@@ -163,7 +188,11 @@ def failed(path: str, error: Exception) -> Row:
 def values_of(report: DataclassInstance, columns: Collection[str]) -> Row:
     from sbbf_tool.reports.plain import to_plain
 
-    return {field.name: to_plain(getattr(report, field.name)) for field in fields(report) if field.name in columns}
+    return {
+        field.name: to_plain(getattr(report, field.name))
+        for field in fields(report)
+        if field.name in columns
+    }
 
 
 def fields_of(report: type, but: Collection[str] = ()) -> list[pa.Field]:
@@ -175,7 +204,17 @@ def fields_of(report: type, but: Collection[str] = ()) -> list[pa.Field]:
 Number = TypeVar("Number", int, float)
 
 _OF_CHUNKS = ("columns", "all", "bitsets")
-OF_RULES = ("select", "ignore", "quick", "require", "maxFpp", "maxBytesShare", "minNdv", "minChunkBytes", "maxPageBytes")
+OF_RULES = (
+    "select",
+    "ignore",
+    "quick",
+    "require",
+    "maxFpp",
+    "maxBytesShare",
+    "minNdv",
+    "minChunkBytes",
+    "maxPageBytes",
+)
 _OF_CATALOG = "owner"
 """Property that Spark sets for each table of a catalog, and passes as an option."""
 VIEW = "use CREATE TEMPORARY VIEW name USING sbbf OPTIONS (path '/lake')"
@@ -199,10 +238,14 @@ class ReadRequest:
 def parse_options(options: Mapping[str, str]) -> ReadRequest:
     """Parse the options. Raises UsageError for an option that does not exist, does not apply to this view, or has a wrong value."""
     if _OF_CATALOG in options:
-        raise UsageError("a table of a catalog cannot use sbbf: Spark passes no options to it", hint=VIEW)
+        raise UsageError(
+            "a table of a catalog cannot use sbbf: Spark passes no options to it", hint=VIEW
+        )
     parsed_options = Options(options)
     names = parsed_options.names()
-    brought = next((make for name, make in named("views").items() if parsed_options.flag(name)), None)
+    brought = next(
+        (make for name, make in named("views").items() if parsed_options.flag(name)), None
+    )
     if brought is not None:
         view: RowView = load(brought)(parsed_options)
     elif parsed_options.flag("rules"):
@@ -210,21 +253,37 @@ def parse_options(options: Mapping[str, str]) -> ReadRequest:
         view = _findings(parsed_options)
     else:
         parsed_options.refuse(OF_RULES, "filters; it applies only with option 'rules'")
-        view = Chunks(parsed_options.list("columns"), parsed_options.flag("all"), parsed_options.flag("bitsets", default=True))
+        view = Chunks(
+            parsed_options.list("columns"),
+            parsed_options.flag("all"),
+            parsed_options.flag("bitsets", default=True),
+        )
     errors = parsed_options.text("errors") or "row"
     if errors not in ("row", "fail"):
         raise UsageError(f"option 'errors' must be 'row' or 'fail', not {errors!r}")
     return ReadRequest(
-        names, view, parsed_options.text("where"), errors == "fail", parsed_options.number("filesPerTask", int) or FILES_PER_TASK
+        names,
+        view,
+        parsed_options.text("where"),
+        errors == "fail",
+        parsed_options.number("filesPerTask", int) or FILES_PER_TASK,
     )
 
 
 def _findings(options: Options) -> Findings:
     from sbbf_tool.rules.catalog import make_policy
 
-    settings: dict[str, object] = {name: options.list(name) for name in ("require", "select", "ignore")}
-    settings |= {"max_fpp": options.number("maxFpp", _ratio), "max_bytes_share": options.number("maxBytesShare", _ratio)}
-    settings |= {"min_ndv": options.number("minNdv", int), "min_chunk_bytes": options.number("minChunkBytes", int)}
+    settings: dict[str, object] = {
+        name: options.list(name) for name in ("require", "select", "ignore")
+    }
+    settings |= {
+        "max_fpp": options.number("maxFpp", _ratio),
+        "max_bytes_share": options.number("maxBytesShare", _ratio),
+    }
+    settings |= {
+        "min_ndv": options.number("minNdv", int),
+        "min_chunk_bytes": options.number("minChunkBytes", int),
+    }
     policy = make_policy(settings | {"quick": options.flag("quick")})
     return Findings(policy, options.number("maxPageBytes", int))
 
@@ -236,13 +295,18 @@ class Options:
         self._values: dict[str, str] = {}
         for name, value in options.items():
             if _key(name) not in names:
-                raise UsageError(f"unknown option {name!r}", hint=suggest(name, known, f"the options are {', '.join(known)}"))
+                raise UsageError(
+                    f"unknown option {name!r}",
+                    hint=suggest(name, known, f"the options are {', '.join(known)}"),
+                )
             self._values[names[_key(name)]] = str(value)
 
     def names(self) -> tuple[str, ...]:
         names = (*self.list("paths"), *([self._values["path"]] if "path" in self._values else []))
         if not names:
-            raise UsageError("no path was given", hint=f"load a file, a folder or a glob; in SQL, {VIEW}")
+            raise UsageError(
+                "no path was given", hint=f"load a file, a folder or a glob; in SQL, {VIEW}"
+            )
         return names
 
     def text(self, name: str) -> str | None:
@@ -275,7 +339,9 @@ class Options:
         except ValueError:
             number = kind("0")
         if not number > 0:
-            raise UsageError(f"option {name!r} must be a number above 0, not {self._values[name]!r}")
+            raise UsageError(
+                f"option {name!r} must be a number above 0, not {self._values[name]!r}"
+            )
         return number
 
     def refuse(self, names: tuple[str, ...], why: str) -> None:

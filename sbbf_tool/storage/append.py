@@ -66,7 +66,9 @@ EnsureFooter = Callable[[Callable[[int, int], bytes], int], None]
 """Callable that takes a function to read a file by offset and length, and raises UnreadableError unless a footer ends at the given byte."""
 
 
-def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]) -> list[str]:
+def append(
+    source: LocalSource, pieces: Sequence[Piece], verify: Callable[[LocalSource], None]
+) -> list[str]:
     """Append `pieces` to the source's file in place, and keep them only if `verify` accepts the result. Returns warnings as text.
 
     Raises RefusedError and WriteError. In both cases the file is truncated to its old length; if even that fails, the next `recover`
@@ -89,11 +91,17 @@ def append(source: LocalSource, pieces: Sequence[Piece], verify: Callable[[Local
                 except BaseException as error:
                     tail.undo()
                     if isinstance(error, OSError):
-                        raise WriteError(reason_of(error), file=source.name, hint="the file was truncated to its old length") from error
+                        raise WriteError(
+                            reason_of(error),
+                            file=source.name,
+                            hint="the file was truncated to its old length",
+                        ) from error
                     raise
         except OSError as error:
             hint = "the next change to this file, such as repair, truncates it to its old length"
-            raise WriteError(f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint) from error
+            raise WriteError(
+                f"the append could not be finished: {reason_of(error)}", file=source.name, hint=hint
+            ) from error
     return sync_name(real, source.name)
 
 
@@ -135,7 +143,9 @@ def recover(path: str, ensure_footer: EnsureFooter, *, changes: bool = True) -> 
         if not changes:
             return length
         if not leads_to(real, fd):
-            raise ChangedError("another process replaced the file", file=path, hint="run the command again")
+            raise ChangedError(
+                "another process replaced the file", file=path, hint="run the command again"
+            )
         if length is not None:
             _truncate(fd, length)
         with suppress(FileNotFoundError):
@@ -154,7 +164,9 @@ def _lock_file(name: str, real: str) -> Iterator[int]:
     try:
         fd = open_to_change(real, os.O_APPEND)
     except OSError as error:
-        raise RefusedError(f"the file cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE) from error
+        raise RefusedError(
+            f"the file cannot be written: {reason_of(error)}", file=name, hint=ELSEWHERE
+        ) from error
     try:
         names = _lock(fd, name, "writing").st_nlink
         if names > 1:
@@ -173,7 +185,9 @@ def _lock(fd: int, name: str, work: str) -> os.stat_result:
         return os.fstat(fd)
     except OSError as error:
         hint = "without a lock, two processes could change the file at the same time"
-        raise RefusedError(f"the file cannot be locked: {reason_of(error)}", file=name, hint=hint) from error
+        raise RefusedError(
+            f"the file cannot be locked: {reason_of(error)}", file=name, hint=hint
+        ) from error
 
 
 class _Tail:
@@ -183,7 +197,9 @@ class _Tail:
         self.source, self.real, self.fd = source, real, fd
         self.new = PlannedSource(source.name, source, source.size, pieces)
         self.is_written = False
-        self.journal = Journal(source.size, _last_bytes(source, 0), self.new.size, _last_bytes(self.new, source.size))
+        self.journal = Journal(
+            source.size, _last_bytes(source, 0), self.new.size, _last_bytes(self.new, source.size)
+        )
         # Where the bytes that this process has written begin and end, and how far from their place in `new`.
         self._start, self._end, self._shift = source.size, self.new.size, 0
 
@@ -199,12 +215,19 @@ class _Tail:
                 sync(self.fd)
             if os.fstat(self.fd).st_size != end:
                 raise ChangedError.after_open(self.source.name)
-            block = self.new.read(end, min(_BLOCK_BYTES, (start_of_end if end < start_of_end else self.new.size) - end))
+            block = self.new.read(
+                end,
+                min(_BLOCK_BYTES, (start_of_end if end < start_of_end else self.new.size) - end),
+            )
             write_all(self.fd, block)
             end += len(block)
             if (position := os.lseek(self.fd, 0, os.SEEK_CUR)) != end:
                 # Another writer changed the file's length between the check and the write.
-                self._start, self._end, self._shift = position - len(block), position, end - position
+                self._start, self._end, self._shift = (
+                    position - len(block),
+                    position,
+                    end - position,
+                )
                 raise ChangedError.after_open(self.source.name)
         sync(self.fd)
 
@@ -223,15 +246,27 @@ class _Tail:
             _truncate(self.fd, self._start)
         self.is_written = False
         size, old_end = self.source.size, self.journal.ends_with
-        if not is_own or self._start != size or read_at(self.fd, len(old_end), size - len(old_end)) != old_end:
-            reason = "another process wrote to the file during the append; its bytes are still there"
-            raise ChangedError(reason, file=self.source.name, hint="wait until it has finished, check the file, and run the command again")
+        if (
+            not is_own
+            or self._start != size
+            or read_at(self.fd, len(old_end), size - len(old_end)) != old_end
+        ):
+            reason = (
+                "another process wrote to the file during the append; its bytes are still there"
+            )
+            raise ChangedError(
+                reason,
+                file=self.source.name,
+                hint="wait until it has finished, check the file, and run the command again",
+            )
 
     def _is_own_end(self) -> bool:
         """Return whether the file has from the start on only bytes that this process has written."""
         position, size = self._start, os.fstat(self.fd).st_size
         while position < min(size, self._end):
-            expected = self.new.read(position + self._shift, min(_BLOCK_BYTES, size - position, self._end - position))
+            expected = self.new.read(
+                position + self._shift, min(_BLOCK_BYTES, size - position, self._end - position)
+            )
             if read_at(self.fd, len(expected), position) != expected:
                 return False
             position += len(expected)
@@ -257,7 +292,11 @@ def _keep_journal(tail: _Tail) -> Iterator[None]:
         except OSError as error:
             kind = RefusedError if error.errno in FORBIDDEN else WriteError
             hint = "without a journal, a crash during the append could not be undone"
-            raise kind(f"the journal cannot be written beside the file: {reason_of(error)}", file=source.name, hint=hint) from error
+            raise kind(
+                f"the journal cannot be written beside the file: {reason_of(error)}",
+                file=source.name,
+                hint=hint,
+            ) from error
         yield
         is_accepted = True
     finally:
@@ -290,23 +329,35 @@ class Journal(NamedTuple):
         Raises RefusedError if no footer ends at that length.
         """
         size = os.fstat(fd).st_size
-        if not self.length <= size <= self.new_length or _bytes_before(fd, self.length, self.ends_with) != self.ends_with:
+        if (
+            not self.length <= size <= self.new_length
+            or _bytes_before(fd, self.length, self.ends_with) != self.ends_with
+        ):
             return None
-        if not (size == self.length or self._is_own_end(fd, size)) and _bytes_before(fd, size, _MAGICS[0]) == self.ends_with[-4:]:
+        if (
+            not (size == self.length or self._is_own_end(fd, size))
+            and _bytes_before(fd, size, _MAGICS[0]) == self.ends_with[-4:]
+        ):
             with suppress(UnreadableError):
                 ensure_footer(partial(_read, fd), size)
                 return None
         try:
             ensure_footer(partial(_read, fd), self.length)
         except UnreadableError as error:
-            rule = f"its length is {self.length:,} bytes, but no footer ends there ({error.message})"
+            rule = (
+                f"its length is {self.length:,} bytes, but no footer ends there ({error.message})"
+            )
             raise _trust_error(path, None, rule) from error
         return self.length
 
     def _is_own_end(self, fd: int, size: int) -> bool:
         """Return whether the file ends as the append lets it end; after a loss of power, bytes that did not reach the disk are zeros."""
         end, own_end = _bytes_before(fd, size, self.new_ends_with), self.new_ends_with
-        return size == self.new_length and len(end) == len(own_end) and all(map(lambda byte, own: byte in (0, own), end, own_end))
+        return (
+            size == self.new_length
+            and len(end) == len(own_end)
+            and all(map(lambda byte, own: byte in (0, own), end, own_end))
+        )
 
 
 def journal_of(path: str) -> str:
@@ -343,7 +394,12 @@ def read_journal(path: str, fd: int | None = None) -> Journal | None:
 def build_journal(journal: Journal) -> bytes:
     import json
 
-    return json.dumps({name: value.hex() if isinstance(value, bytes) else value for name, value in journal._asdict().items()}).encode()
+    return json.dumps(
+        {
+            name: value.hex() if isinstance(value, bytes) else value
+            for name, value in journal._asdict().items()
+        }
+    ).encode()
 
 
 def parse_journal(data: bytes) -> Journal:
@@ -352,7 +408,12 @@ def parse_journal(data: bytes) -> Journal:
 
     try:
         entry = json.loads(data.decode("ascii"))
-        journal = Journal(entry["length"], bytes.fromhex(entry["ends_with"]), entry["new_length"], bytes.fromhex(entry["new_ends_with"]))
+        journal = Journal(
+            entry["length"],
+            bytes.fromhex(entry["ends_with"]),
+            entry["new_length"],
+            bytes.fromhex(entry["new_ends_with"]),
+        )
         is_sound = (
             type(journal.length) is type(journal.new_length) is int
             and _SMALLEST_FILE <= journal.length <= journal.new_length
@@ -369,10 +430,19 @@ def parse_journal(data: bytes) -> Journal:
 def _ensure_ours(path: str, status: os.stat_result, owner: int) -> None:
     rules = (
         (stat.S_ISREG(status.st_mode), "it is not a regular file"),
-        (status.st_uid in (owner, user_id(), 0), "it belongs neither to the file's owner, nor to you, nor to root"),
-        (not status.st_mode & 0o022, f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})"),
+        (
+            status.st_uid in (owner, user_id(), 0),
+            "it belongs neither to the file's owner, nor to you, nor to root",
+        ),
+        (
+            not status.st_mode & 0o022,
+            f"its group or other users can write it (mode {stat.S_IMODE(status.st_mode):04o})",
+        ),
         (status.st_nlink == 1, f"it has {status.st_nlink} names (hard links)"),
-        (status.st_size <= _LARGEST, f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}"),
+        (
+            status.st_size <= _LARGEST,
+            f"it has {status.st_size:,} bytes, but a journal has at most {_LARGEST:,}",
+        ),
     )
     for is_kept, rule in rules:
         if not is_kept:
@@ -383,7 +453,11 @@ def _trust_error(path: str, status: os.stat_result | None, rule: str) -> Refused
     """Return the error for a journal that breaks a rule."""
     owner = "" if status is None else f", which belongs to user {status.st_uid},"
     reason = f"the journal {journal_of(path)}{owner} cannot be trusted: {rule}"
-    return RefusedError(reason, file=path, hint=f"if no append was interrupted, remove it: rm {quote_word(journal_of(path))}")
+    return RefusedError(
+        reason,
+        file=path,
+        hint=f"if no append was interrupted, remove it: rm {quote_word(journal_of(path))}",
+    )
 
 
 def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
@@ -394,5 +468,7 @@ def _bytes_before(fd: int, end: int, like: bytes) -> bytes:
 def _read(fd: int, offset: int, length: int) -> bytes:
     data = read_all(fd, length, offset)
     if len(data) < length:
-        raise UnreadableError("the file became shorter while it was read", place=f"byte {offset + len(data):,}")
+        raise UnreadableError(
+            "the file became shorter while it was read", place=f"byte {offset + len(data):,}"
+        )
     return data

@@ -101,7 +101,11 @@ def _copied_ranges(source: Source, fd: int, start: int, end: int) -> Iterator[tu
     by_kernel = hasattr(os, "copy_file_range")
     for position, range_end in _extents(source, start, end):
         while position < range_end:
-            done = _copy_by_kernel(source, fd, position, min(_COPY_BYTES, range_end - position)) if by_kernel else 0
+            done = (
+                _copy_by_kernel(source, fd, position, min(_COPY_BYTES, range_end - position))
+                if by_kernel
+                else 0
+            )
             if not done:
                 # Some cluster file systems fail, others return 0. Copy the rest with read and write, which report real errors.
                 by_kernel = False
@@ -134,7 +138,11 @@ def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of the ranges between `start` and `end` that hold data."""
     fd = source.descriptor
     # A file whose blocks take up as much space as its size has no holes.
-    if fd is None or os.fstat(fd).st_blocks * _BLOCK_BYTES >= source.size or not hasattr(os, "SEEK_DATA"):
+    if (
+        fd is None
+        or os.fstat(fd).st_blocks * _BLOCK_BYTES >= source.size
+        or not hasattr(os, "SEEK_DATA")
+    ):
         yield start, end
         return
     position = start
@@ -158,7 +166,10 @@ def _extents(source: Source, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def has_reflinks(folder: str) -> bool:
     """Return whether the file system of a folder shares blocks; tries it with files that have no name, or with one that it removes."""
-    from tempfile import TemporaryDirectory, TemporaryFile  # not at the top: it imports much that commands which read do not use
+    from tempfile import (
+        TemporaryDirectory,
+        TemporaryFile,
+    )  # not at the top: it imports much that commands which read do not use
 
     try:
         with TemporaryFile(dir=folder) as source:

@@ -47,7 +47,11 @@ class LocalFolders:
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file", path)
             if most is not None and status.st_size > most:
-                raise OSError(errno.EFBIG, f"has {status.st_size:,} bytes, more than the limit of {most:,}", path)
+                raise OSError(
+                    errno.EFBIG,
+                    f"has {status.st_size:,} bytes, more than the limit of {most:,}",
+                    path,
+                )
             data = stream.readall()
         self.bytes_read += len(data)
         self.files_read += 1
@@ -59,7 +63,11 @@ class LocalFolders:
             names = os.listdir(_local(directory))
         except (FileNotFoundError, NotADirectoryError):
             return []
-        return [name for name in names if name.startswith(prefix) and name > after] if prefix or after else names
+        return (
+            [name for name in names if name.startswith(prefix) and name > after]
+            if prefix or after
+            else names
+        )
 
     def resolve(self, path: str) -> str:
         """Return the absolute path that a path leads to after following links."""

@@ -39,7 +39,9 @@ def find_input(name: Readable, filesystem: FileSystemLike | None = None) -> Read
         return name
     if not isinstance(name, str | os.PathLike):
         raise UsageError(
-            "an open file has no path in a file system", file=name_of(name), hint="give either a path and filesystem, or a file"
+            "an open file has no path in a file system",
+            file=name_of(name),
+            hint="give either a path and filesystem, or a file",
         )
     return FileIn(*locate(filesystem, os.fspath(name)))
 
@@ -54,7 +56,10 @@ def locate(filesystem: FileSystemLike, path: str) -> tuple[FileSystem, str]:
     fsspec: Any = sys.modules.get("fsspec")
     if fsspec is None or not isinstance(filesystem, fsspec.AbstractFileSystem):
         kind = type(filesystem).__name__
-        raise UsageError(f"filesystem must be a pyarrow.fs.FileSystem or an fsspec file system, not {kind}", file=redact(path))
+        raise UsageError(
+            f"filesystem must be a pyarrow.fs.FileSystem or an fsspec file system, not {kind}",
+            file=redact(path),
+        )
     files: Any = filesystem
     return fs.PyFileSystem(fs.FSSpecHandler(files)), files._strip_protocol(path)
 
@@ -86,17 +91,30 @@ class OpenFileSource(Source):
         for method in ("read", "seek", "tell"):
             if not callable(getattr(file, method, None)):
                 kind = type(file).__name__
-                raise UsageError(f"a file to read must be a path, a URL or an open binary file, not {kind}", file=self.name)
+                raise UsageError(
+                    f"a file to read must be a path, a URL or an open binary file, not {kind}",
+                    file=self.name,
+                )
         self._file = file
         self._lock = Lock()
         try:
             if not file.seekable():
                 hint = "read it into io.BytesIO, or give a path"
-                raise UsageError("the open file cannot seek: a Parquet file is read from its end", file=self.name, hint=hint)
+                raise UsageError(
+                    "the open file cannot seek: a Parquet file is read from its end",
+                    file=self.name,
+                    hint=hint,
+                )
             if not file.readable():
-                raise UsageError("the file is not open for reading", file=self.name, hint='open it with mode "rb"')
+                raise UsageError(
+                    "the file is not open for reading",
+                    file=self.name,
+                    hint='open it with mode "rb"',
+                )
             if not isinstance(file.read(0), bytes):
-                raise UsageError("the file is open in text mode", file=self.name, hint='open it with mode "rb"')
+                raise UsageError(
+                    "the file is open in text mode", file=self.name, hint='open it with mode "rb"'
+                )
             self._position = file.tell()
             self.size = file.seek(0, os.SEEK_END)
         except (OSError, ValueError) as error:
@@ -117,7 +135,9 @@ class OpenFileSource(Source):
             self.bytes_read += length
         if remaining:
             raise UnreadableError(
-                "the file became shorter while it was read", file=self.name, place=f"byte {offset + length - remaining:,}"
+                "the file became shorter while it was read",
+                file=self.name,
+                place=f"byte {offset + length - remaining:,}",
             )
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -133,4 +153,6 @@ class OpenFileSource(Source):
 
     def _unreadable(self, error: OSError | ValueError) -> UnreadableError:
         # A closed file raises ValueError.
-        return UnreadableError(reason_of(error) if isinstance(error, OSError) else str(error), file=self.name)
+        return UnreadableError(
+            reason_of(error) if isinstance(error, OSError) else str(error), file=self.name
+        )

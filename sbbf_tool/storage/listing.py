@@ -74,7 +74,10 @@ def entries(name: str) -> Iterator[Entry]:
         yield entry
     if is_empty:
         ensure_no_index(name)
-        raise MissingError("no Parquet file below this folder" if os.path.isdir(name) else "no file matches", file=name)
+        raise MissingError(
+            "no Parquet file below this folder" if os.path.isdir(name) else "no file matches",
+            file=name,
+        )
 
 
 def has_files(folder: str) -> bool:
@@ -84,7 +87,11 @@ def has_files(folder: str) -> bool:
         try:
             with os.scandir(waiting.pop()) as listing:
                 for entry, is_folder in _children(listing):
-                    if not is_folder and (file := _file_entry(entry.path)) is not None and not file.is_unfinished:
+                    if (
+                        not is_folder
+                        and (file := _file_entry(entry.path)) is not None
+                        and not file.is_unfinished
+                    ):
                         return True
                     if is_folder and not entry.is_symlink():
                         waiting.append(entry.path)
@@ -103,7 +110,9 @@ def is_one_file(name: str) -> bool:
 
 def is_hidden(name: str) -> bool:
     """Return whether a file or folder of this name holds none of a lake's data; partition folders such as `_day=1` do hold data."""
-    return (name.startswith(".") and not is_hudi_log(name)) or (name.startswith("_") and "=" not in name)
+    return (name.startswith(".") and not is_hudi_log(name)) or (
+        name.startswith("_") and "=" not in name
+    )
 
 
 def is_hudi_log(name: str) -> bool:
@@ -125,7 +134,11 @@ def judge_bytes(path: str, first: bytes | None, last: bytes) -> Entry | None:
     if base.endswith(_IN_COPY):
         return Entry(path, is_unfinished=True)
     suffix = os.path.splitext(base)[1].lower()
-    return Entry(path, has_other_name=suffix not in _USUAL_SUFFIXES) if ends else Entry(path, is_unfinished=True)
+    return (
+        Entry(path, has_other_name=suffix not in _USUAL_SUFFIXES)
+        if ends
+        else Entry(path, is_unfinished=True)
+    )
 
 
 def translate(pattern: str) -> str:
@@ -133,8 +146,14 @@ def translate(pattern: str) -> str:
     words = {"**/": "(?:.*/)?", "**": "\2", "*": "\0", "?": "\1"}
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?\]?[^\]/]*\])", pattern)
     # The end of what `translate` returns is `)\Z`, since Python 3.14 `)\z`.
-    classes = [fnmatch.translate(part)[len("(?s:") : -len(r")\Z")] if part.startswith("[") else "" for part in parts]
-    text = "".join(words.get(part) or name or re.escape(part) for part, name in zip(parts, classes, strict=True))
+    classes = [
+        fnmatch.translate(part)[len("(?s:") : -len(r")\Z")] if part.startswith("[") else ""
+        for part in parts
+    ]
+    text = "".join(
+        words.get(part) or name or re.escape(part)
+        for part, name in zip(parts, classes, strict=True)
+    )
     # A star before another one of its segment takes as little as it can, once: a hostile name must not make it try again and again.
     text = re.sub(r"\0([^\0\2/]*)(?=\0)", r"(?>[^/]*?\1)", text)
     return text.replace("\0", "[^/]*").replace("\1", "[^/]").replace("\2", ".*")
@@ -160,13 +179,17 @@ def ensure_unlisted(file: str, names: Iterable[str], role: str) -> None:
     if name.endswith(".parquet") and not is_hidden(name):
         for path in filter(os.path.isdir, names):
             if os.path.commonpath((folder, os.path.realpath(path))) == os.path.realpath(path):
-                raise UsageError(f"the {role} would be one of the files of {path}: name it elsewhere, or without .parquet")
+                raise UsageError(
+                    f"the {role} would be one of the files of {path}: name it elsewhere, or without .parquet"
+                )
 
 
 def _match_glob(pattern: str) -> Iterator[Entry]:
     parts = pattern.split(os.sep)
     # The literal part of the pattern may contain links.
-    literal = os.sep.join(parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))])
+    literal = os.sep.join(
+        parts[: next(number for number, part in enumerate(parts) if glob.has_magic(part))]
+    )
     base = literal.rstrip(os.sep) or (os.sep if pattern.startswith(os.sep) else "")
     listed = "\0"
     # A folder comes before what is below it, and this before other names.
@@ -220,7 +243,10 @@ def _walk(top: str) -> Iterator[Entry]:
         else:
             try:
                 with os.scandir(path) as listing:
-                    names = sort_names((entry.name, is_folder, entry.is_symlink()) for entry, is_folder in _children(listing))
+                    names = sort_names(
+                        (entry.name, is_folder, entry.is_symlink())
+                        for entry, is_folder in _children(listing)
+                    )
                 open_folders.append((path, names))
             except FileNotFoundError:
                 continue
@@ -247,7 +273,11 @@ def _file_entry(path: str) -> Entry | None:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode) or status.st_size < 2 * _MAGIC_BYTES:
                 return None
-            return judge_bytes(path, os.pread(fd, _MAGIC_BYTES, 0), os.pread(fd, _MAGIC_BYTES, status.st_size - _MAGIC_BYTES))
+            return judge_bytes(
+                path,
+                os.pread(fd, _MAGIC_BYTES, 0),
+                os.pread(fd, _MAGIC_BYTES, status.st_size - _MAGIC_BYTES),
+            )
         finally:
             os.close(fd)
     except PermissionError:
@@ -289,7 +319,10 @@ def sort_names(names: Iterable[Name]) -> Iterator[Name]:
 def _compress(run: list[Name]) -> list[bytes]:
     from zlib import compress
 
-    return [compress(marshal.dumps(run[start : start + _BLOCK]), _LEVEL) for start in range(0, len(run), _BLOCK)]
+    return [
+        compress(marshal.dumps(run[start : start + _BLOCK]), _LEVEL)
+        for start in range(0, len(run), _BLOCK)
+    ]
 
 
 def _decompress(blocks: list[bytes]) -> Iterator[Name]:
@@ -342,8 +375,15 @@ def recognise(has: Callable[[str], bool], names: Callable[[str], Iterator[str]])
         return "Delta"
     if has(".hoodie"):
         return "Hudi"
-    if any(name.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text")) for name in names("metadata")):
+    if any(
+        name.endswith((".metadata.json", ".metadata.json.gz", "version-hint.text"))
+        for name in names("metadata")
+    ):
         return "Iceberg"
-    if any(name.startswith("schema-") for name in names("schema")) and has("snapshot") and has("manifest"):
+    if (
+        any(name.startswith("schema-") for name in names("schema"))
+        and has("snapshot")
+        and has("manifest")
+    ):
         return "Paimon"
     return None

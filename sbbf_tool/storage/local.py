@@ -70,12 +70,20 @@ def begin_copy(source: Source, target: str, count: int) -> Iterator[BegunCopy | 
         yield None
         return
     real = os.path.realpath(target)
-    with temporary_file(real, target, PRIVATE, source.descriptor) as (path, fd), BegunCopy(source, count, real, path, fd) as begun:
+    with (
+        temporary_file(real, target, PRIVATE, source.descriptor) as (path, fd),
+        BegunCopy(source, count, real, path, fd) as begun,
+    ):
         yield begun
 
 
 def replace(
-    source: Source, target: str, keep: int, pieces: Iterable[Bytes], verify: Callable[[Source], None], begun: BegunCopy | None = None
+    source: Source,
+    target: str,
+    keep: int,
+    pieces: Iterable[Bytes],
+    verify: Callable[[Source], None],
+    begun: BegunCopy | None = None,
 ) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`, in one step and only after `verify` accepts them.
 
@@ -85,7 +93,11 @@ def replace(
     """
     real = os.path.realpath(target)
     local = source if isinstance(source, LocalSource) else None
-    old = local if local is not None and (target == local.name or real == os.path.realpath(local.name)) else None
+    old = (
+        local
+        if local is not None and (target == local.name or real == os.path.realpath(local.name))
+        else None
+    )
     if old is None:
         ensure_free(target)
     elif not old.is_unchanged():
@@ -100,7 +112,9 @@ def replace(
             temporary, fd = begun.path, begun.fd
         else:
             begun = None
-            temporary, fd = stack.enter_context(temporary_file(real, target, USUAL if local is None else PRIVATE, source.descriptor))
+            temporary, fd = stack.enter_context(
+                temporary_file(real, target, USUAL if local is None else PRIVATE, source.descriptor)
+            )
         try:
             copy(source, fd, keep, start=0 if begun is None else begun.finish())
             for piece in pieces:
@@ -118,9 +132,15 @@ def replace(
             else:
                 _take_place(old, temporary, fd, real)
         except OSError as error:
-            raise WriteError(reason_of(error), file=target, hint=None if old is None else "the old file is untouched") from error
+            raise WriteError(
+                reason_of(error),
+                file=target,
+                hint=None if old is None else "the old file is untouched",
+            ) from error
         if old is not None and old._stat.st_nlink > 1:
-            warnings.append(f"the file has {old._stat.st_nlink} hard links; the other names keep the old content")
+            warnings.append(
+                f"the file has {old._stat.st_nlink} hard links; the other names keep the old content"
+            )
         return warnings + sync_name(real, target)
 
 
@@ -160,7 +180,9 @@ def _take_place(old: LocalSource, temporary: str, fd: int, real: str) -> None:
             kept = temporary.removesuffix(TEMPORARY_SUFFIX) + ".sbbf-kept"
             os.rename(temporary, kept)
             reason = f"several other processes replaced the file at the same time; {kept} is the file of one of them"
-            raise RefusedError(reason, file=old.name, hint="compare both files, and run the command again")
+            raise RefusedError(
+                reason, file=old.name, hint="compare both files, and run the command again"
+            )
     raise ChangedError.after_open(old.name)
 
 
@@ -191,7 +213,9 @@ def sync_name(real: str, target: str) -> list[str]:
     try:
         sync_folder(os.path.dirname(real))
     except OSError as error:
-        return [f"{target}: the new file is in place, but may not survive a power failure: {reason_of(error)}"]
+        return [
+            f"{target}: the new file is in place, but may not survive a power failure: {reason_of(error)}"
+        ]
     return []
 
 
@@ -214,7 +238,13 @@ def sole_writer(source: LocalSource) -> Iterator[None]:
                     raise ChangedError.after_open(source.name) from None
         except OSError as error:
             # The copy is made even if the file system has no locks or the file is read-only: it still replaces the file in one step.
-            if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EBADF, *FORBIDDEN):
+            if error.errno not in (
+                errno.ENOLCK,
+                errno.EOPNOTSUPP,
+                errno.ENOSYS,
+                errno.EBADF,
+                *FORBIDDEN,
+            ):
                 raise UnreadableError(reason_of(error), file=source.name) from error
         try:
             yield
@@ -237,7 +267,11 @@ def ensure_free(target: str) -> None:
 def ensure_open_to_changes(target: str) -> None:
     """Raise RefusedError if this process may not write an existing file."""
     if not os.access(target, os.W_OK, effective_ids=True):
-        raise RefusedError("no permission to write the file", file=target, hint=f"make it writable (chmod u+w), or {OTHER_FOLDER}")
+        raise RefusedError(
+            "no permission to write the file",
+            file=target,
+            hint=f"make it writable (chmod u+w), or {OTHER_FOLDER}",
+        )
 
 
 def _exists(target: str) -> RefusedError:
@@ -303,7 +337,9 @@ def _safe_mode(mode: int, old: os.stat_result, new: os.stat_result, keeps_list: 
 
 
 @contextmanager
-def temporary_file(real: str, target: str, mode: int = PRIVATE, original: int | None = None) -> Iterator[tuple[str, int]]:
+def temporary_file(
+    real: str, target: str, mode: int = PRIVATE, original: int | None = None
+) -> Iterator[tuple[str, int]]:
     """Create a locked file beside the path `real`, which has no links; yield its path and descriptor. Remove it unless it was renamed.
 
     The file is empty, or a clone of the open file `original` where the system makes clones of files. The umask, or the folder's default
@@ -331,7 +367,11 @@ def temporary_file(real: str, target: str, mode: int = PRIVATE, original: int | 
 
 def creation_error(error: OSError, target: str) -> RefusedError | WriteError:
     if error.errno in FORBIDDEN:
-        return RefusedError(f"cannot create a file beside the target: {reason_of(error)}", file=target, hint=ELSEWHERE)
+        return RefusedError(
+            f"cannot create a file beside the target: {reason_of(error)}",
+            file=target,
+            hint=ELSEWHERE,
+        )
     return WriteError(reason_of(error), file=target, hint=ELSEWHERE)
 
 
@@ -345,7 +385,11 @@ def open_locked(path: str, mode: int = PRIVATE, original: int | None = None) -> 
     """Create a file, or a clone of an open one, locked so that no other process removes it; return its descriptor. Raises OSError."""
     is_clone = original is not None and clone(original, path)
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (NO_FOLLOW if is_clone else os.O_CREAT | os.O_EXCL), mode)
+        fd = os.open(
+            path,
+            os.O_RDWR | os.O_CLOEXEC | (NO_FOLLOW if is_clone else os.O_CREAT | os.O_EXCL),
+            mode,
+        )
     except PermissionError:
         if not is_clone:
             raise

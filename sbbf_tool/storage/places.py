@@ -91,13 +91,19 @@ def arrow_files(names: list[str]) -> tuple[FileSystem, list[str]]:
     return LocalFileSystem(), [os.path.abspath(_locate(name)) for name in names]
 
 
-def parquet_inputs(name: Readable, filesystem: FileSystemLike | None) -> Iterator[Readable | FileIn]:
+def parquet_inputs(
+    name: Readable, filesystem: FileSystemLike | None
+) -> Iterator[Readable | FileIn]:
     """Yield the Parquet files of a name as `parquet_files` does, in `filesystem` if one is given; an open file is its only file."""
     from sbbf_tool.storage.inputs import FileIn, find_input
 
     chosen = find_input(name, filesystem)
     if not isinstance(chosen, FileIn):
-        yield from parquet_files(os.fsdecode(chosen)) if isinstance(chosen, str | bytes | os.PathLike) else [chosen]
+        yield from (
+            parquet_files(os.fsdecode(chosen))
+            if isinstance(chosen, str | bytes | os.PathLike)
+            else [chosen]
+        )
         return
     from pyarrow.fs import LocalFileSystem
 
@@ -181,7 +187,11 @@ def is_listed_here(name: str) -> bool:
 def size_and_etag(name: str) -> tuple[int, str] | None:
     """Return the size and the strong ETag of an object, in one request; None if it does not exist or has no such ETag."""
     version = _find_version(name)
-    return None if version is None or version.strong_tag is None else (version.size, version.strong_tag)
+    return (
+        None
+        if version is None or version.strong_tag is None
+        else (version.size, version.strong_tag)
+    )
 
 
 def _find_version(name: str) -> Version | None:
@@ -247,8 +257,14 @@ class TableFinder:
                 is_sink = object_listing.has_any(f"{folder}/_spark_metadata/")
             else:
                 is_sink = os.path.isdir(os.path.join(folder, "_spark_metadata"))
-            is_root = folder.endswith(":/") or "/" not in folder.partition("://")[2].rstrip("/") if is_url(folder) else folder in ("/", "")
-            self._sinks[folder] = folder if is_sink else None if is_root else self._sink_from(os.path.dirname(folder))
+            is_root = (
+                folder.endswith(":/") or "/" not in folder.partition("://")[2].rstrip("/")
+                if is_url(folder)
+                else folder in ("/", "")
+            )
+            self._sinks[folder] = (
+                folder if is_sink else None if is_root else self._sink_from(os.path.dirname(folder))
+            )
         return self._sinks[folder]
 
 
@@ -262,7 +278,11 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
         from sbbf_tool.storage.objects import stores
 
         if append:
-            raise RefusedError("an object cannot be appended to", file=target, hint="do not append: the store copies the old bytes itself")
+            raise RefusedError(
+                "an object cannot be appended to",
+                file=target,
+                hint="do not append: the store copies the old bytes itself",
+            )
         stores.ensure_writable(target, in_place=in_place)
         return
     try:
@@ -272,7 +292,9 @@ def ensure_writable(target: str, *, in_place: bool, append: bool = False) -> Non
     if not os.path.isdir(os.path.dirname(path) or "."):
         if in_place:
             raise MissingError("no such file or directory", file=target)
-        raise RefusedError("the folder of the target does not exist", file=target, hint="create it first")
+        raise RefusedError(
+            "the folder of the target does not exist", file=target, hint="create it first"
+        )
     if append:
         from sbbf_tool.storage.append import ensure_appendable
 
@@ -296,9 +318,16 @@ def ensure_replaceable(target: str, source: Source, *, append: bool = False) -> 
     except OSError:
         return
     local.ensure_open_to_changes(target)
-    if place.st_mode & stat.S_ISVTX and not append and os.geteuid() not in (old.st_uid, place.st_uid) and not _acts_as_any_owner():
+    if (
+        place.st_mode & stat.S_ISVTX
+        and not append
+        and os.geteuid() not in (old.st_uid, place.st_uid)
+        and not _acts_as_any_owner()
+    ):
         message = f"the file belongs to user {old.st_uid}, and its folder is sticky: only its owner can replace it"
-        raise RefusedError(message, file=target, hint=f"{local.OTHER_FOLDER}, or append to the file")
+        raise RefusedError(
+            message, file=target, hint=f"{local.OTHER_FOLDER}, or append to the file"
+        )
 
 
 def _acts_as_any_owner() -> bool:
@@ -336,7 +365,11 @@ def ensure_renames(target: str, known: str | None = None) -> str | None:
         except OSError as error:
             if error.errno in _NO_RENAME:
                 message = f"this file system cannot rename a file ({reason_of(error)}), by which sbbf replaces a file in one step"
-                raise RefusedError(message, file=target, hint="write the result to another file system, and copy it there") from error
+                raise RefusedError(
+                    message,
+                    file=target,
+                    hint="write the result to another file system, and copy it there",
+                ) from error
             raise local.creation_error(error, target) from error
         finally:
             with suppress(OSError):
@@ -370,7 +403,12 @@ def begin_copy(source: Source, target: str, count: int) -> AbstractContextManage
 
 
 def replace(
-    source: Source, target: str, keep: int, pieces: Iterable[Piece], verify: Callable[[Source], None], begun: BegunCopy | None = None
+    source: Source,
+    target: str,
+    keep: int,
+    pieces: Iterable[Piece],
+    verify: Callable[[Source], None],
+    begun: BegunCopy | None = None,
 ) -> list[str]:
     """Make `target` the first `keep` bytes of `source` followed by `pieces`: see `local.replace`."""
     ensure_can_change(target)
@@ -384,7 +422,9 @@ def replace(
 def append(source: Source, pieces: Sequence[Piece], verify: Callable[[Source], None]) -> list[str]:
     """Append to a local file: see `storage.append`."""
     if not isinstance(source, LocalSource):
-        raise RefusedError("an object cannot be appended to", file=source.name, hint="do not append")
+        raise RefusedError(
+            "an object cannot be appended to", file=source.name, hint="do not append"
+        )
     from sbbf_tool.storage import append as local_append
 
     return local_append.append(source, pieces, verify)
@@ -400,7 +440,11 @@ def recover(name: str, ensure_footer: EnsureFooter, *, changes: bool) -> int | N
     """Undo an interrupted append to a local file: see `storage.append`."""
     from sbbf_tool.storage import append as local_append
 
-    return None if is_url(name) else local_append.recover(_locate(name), ensure_footer, changes=changes)
+    return (
+        None
+        if is_url(name)
+        else local_append.recover(_locate(name), ensure_footer, changes=changes)
+    )
 
 
 def absolute(name: str) -> str:
@@ -421,22 +465,34 @@ def ensure_working_folder(path: str | None = None) -> None:
     try:
         os.getcwd()
     except OSError:
-        raise UnreadableError("the working directory no longer exists", file=path, hint="change to an existing directory") from None
+        raise UnreadableError(
+            "the working directory no longer exists",
+            file=path,
+            hint="change to an existing directory",
+        ) from None
 
 
 def local_path(name: str | os.PathLike[str]) -> str:
     """Convert a path or `file:` URL to a path. Hadoop prints `file:/a b`, Spark `file:/a%20b`: what exists is meant."""
     text = os.fsdecode(name)
     if not text:
-        raise UsageError("the name of a file or folder is empty", hint="name one, such as ./data.parquet")
+        raise UsageError(
+            "the name of a file or folder is empty", hint="name one, such as ./data.parquet"
+        )
     if text == "-":
-        raise UsageError("files are neither read from standard input nor written to standard output", hint="./- is the file of this name")
+        raise UsageError(
+            "files are neither read from standard input nor written to standard output",
+            hint="./- is the file of this name",
+        )
     match = re.match(_ONE_SLASH, text) if ":/" in text else None
     if match is not None and not os.path.lexists(text):
         scheme, path = match[1].lower(), text[match.end() - 1 :]
         if scheme != "file":
             hint = f"{scheme}://HOST/PATH or {scheme}://BUCKET/KEY"
-            raise UsageError(f"{redact(text)} names no host or bucket", hint="on Databricks, /dbfs/PATH" if scheme == "dbfs" else hint)
+            raise UsageError(
+                f"{redact(text)} names no host or bucket",
+                hint="on Databricks, /dbfs/PATH" if scheme == "dbfs" else hint,
+            )
         if "%" not in path or os.path.lexists(path):
             return path
         from urllib.parse import unquote
@@ -446,7 +502,10 @@ def local_path(name: str | os.PathLike[str]) -> str:
         return text
     host, slash, path = text.removeprefix("file://").partition("/")
     if host not in ("", "localhost") or not slash:
-        raise UsageError(f"the URL names a file on another machine, or a relative path: {text}", hint="file:///PATH")
+        raise UsageError(
+            f"the URL names a file on another machine, or a relative path: {text}",
+            hint="file:///PATH",
+        )
     from urllib.parse import unquote
 
     return unquote(f"/{path}")

@@ -93,7 +93,10 @@ class Source(ABC):
 def ensure_within(source: Source, offset: int, length: int) -> None:
     """Raise UnreadableError if the range extends beyond the file."""
     if offset < 0 or length < 0 or offset + length > source.size:
-        raise UnreadableError(f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}", file=source.name)
+        raise UnreadableError(
+            f"bytes {offset:,} to {offset + length:,} are outside the file, which has {source.size:,}",
+            file=source.name,
+        )
 
 
 class LocalSource(Source):
@@ -108,12 +111,16 @@ class LocalSource(Source):
             self._stat = os.fstat(self._fd)
         except (OSError, ValueError) as error:
             self.close()
-            raise (MissingError if isinstance(error, FileNotFoundError) else UnreadableError)(reason_of(error), file=self.name) from error
+            raise (MissingError if isinstance(error, FileNotFoundError) else UnreadableError)(
+                reason_of(error), file=self.name
+            ) from error
         if not stat.S_ISREG(self._stat.st_mode):
             self.close()
             if stat.S_ISDIR(self._stat.st_mode):
                 ensure_no_index(self.name)
-                raise UnreadableError("it is a folder", file=self.name, hint="name one of its files")
+                raise UnreadableError(
+                    "it is a folder", file=self.name, hint="name one of its files"
+                )
             raise UnreadableError("not a regular file", file=self.name)
         self.size = self._stat.st_size
 
@@ -132,9 +139,15 @@ class LocalSource(Source):
         try:
             data = read_all(self._fd, length, offset)
         except OSError as error:
-            raise UnreadableError(reason_of(error), file=self.name, place=f"byte {offset:,}") from error
+            raise UnreadableError(
+                reason_of(error), file=self.name, place=f"byte {offset:,}"
+            ) from error
         if len(data) < length:
-            raise UnreadableError("the file became shorter while it was read", file=self.name, place=f"byte {offset + len(data):,}")
+            raise UnreadableError(
+                "the file became shorter while it was read",
+                file=self.name,
+                place=f"byte {offset + len(data):,}",
+            )
         self.bytes_read += length
         return data
 
@@ -155,7 +168,10 @@ class LocalSource(Source):
 
     def is_file_of(self, status: os.stat_result) -> bool:
         """Return whether a status is that of the open file and its content is unchanged, whatever its name is: a rename changes ctime."""
-        return os.path.samestat(status, os.fstat(self._fd)) and _identity(status)[2:4] == _identity(self._stat)[2:4]
+        return (
+            os.path.samestat(status, os.fstat(self._fd))
+            and _identity(status)[2:4] == _identity(self._stat)[2:4]
+        )
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
@@ -213,7 +229,9 @@ class PlannedSource(Source):
         self.name = name
         self._source = source
         self.keep = keep
-        self._pieces = [memoryview(piece).cast("B") if isinstance(piece, Bytes) else piece for piece in pieces]
+        self._pieces = [
+            memoryview(piece).cast("B") if isinstance(piece, Bytes) else piece for piece in pieces
+        ]
         self._starts = list(accumulate((len(piece) for piece in self._pieces), initial=keep))
         self.size = self._starts[-1]
 
@@ -228,7 +246,11 @@ class PlannedSource(Source):
         while number < len(self._pieces) and self._starts[number] < end:
             piece, start = self._pieces[number], self._starts[number]
             first, last = max(offset - start, 0), min(end - start, len(piece))
-            parts.append(piece[first:last] if isinstance(piece, memoryview) else piece.read(first, last - first))
+            parts.append(
+                piece[first:last]
+                if isinstance(piece, memoryview)
+                else piece.read(first, last - first)
+            )
             number += 1
         return b"".join(parts)
 
@@ -237,7 +259,11 @@ class PlannedSource(Source):
         return PlannedSource(self.name, self._source, 0, self._pieces)
 
     def prefetch(self, ranges: Iterable[tuple[int, int]]) -> None:
-        self._source.prefetch((offset, min(length, self.keep - offset)) for offset, length in ranges if offset < self.keep)
+        self._source.prefetch(
+            (offset, min(length, self.keep - offset))
+            for offset, length in ranges
+            if offset < self.keep
+        )
 
     def is_unchanged(self) -> bool:
         return self._source.is_unchanged()
@@ -308,6 +334,8 @@ class Stream(io.RawIOBase):
                 self._buffer = self._source.read_up_to(position, max(length, self._window))
             self._buffer_start, self._ahead = position, None
             if self._window and (ahead := position + len(self._buffer)) < self._source.size:
-                self._ahead = self._source.begin_read(ahead, min(self._window, self._source.size - ahead))
+                self._ahead = self._source.begin_read(
+                    ahead, min(self._window, self._source.size - ahead)
+                )
         start = position - self._buffer_start
         return self._buffer[start : start + length]

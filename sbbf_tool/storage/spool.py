@@ -127,5 +127,13 @@ class Spool:
                 count = os.pwrite(fd, view, position)
                 view, position = view[count:], position + count
         except OSError as error:
-            hint = "choose fewer columns or smaller filters, or free space" if error.errno in _NO_SPACE else None
-            raise WriteError(f"the temporary file cannot be written: {reason_of(error)}", file=self._folder, hint=hint) from error
+            hint = (
+                "choose fewer columns or smaller filters, or free space"
+                if error.errno in _NO_SPACE
+                else None
+            )
+            raise WriteError(
+                f"the temporary file cannot be written: {reason_of(error)}",
+                file=self._folder,
+                hint=hint,
+            ) from error

@@ -50,7 +50,9 @@ def ensure_can_change(target: str) -> None:
     if not CAN_CHANGE:
         message = f"sbbf does not change files on {'Windows' if os.name == 'nt' or sys.platform == 'win32' else 'this system'}"
         reason = "which has no file locks of the kind that it needs"
-        raise RefusedError(f"{message}, {reason}", file=target, hint="run the command on Linux or macOS, or in WSL")
+        raise RefusedError(
+            f"{message}, {reason}", file=target, hint="run the command on Linux or macOS, or in WSL"
+        )
 
 
 def lock_exclusively(fd: int) -> None:
@@ -122,7 +124,10 @@ def exchange(first: str, second: str) -> None:
     """Let two files get each other's name in one step. Raises OSError: one of `NO_EXCHANGE` if the system or the file system cannot."""
     # The C library of Alpine Linux has no such function.
     call = _find_function("renameatx_np" if _IS_MACOS else "renameat2")
-    if call is None or call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) != 0:
+    if (
+        call is None
+        or call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _EXCHANGE) != 0
+    ):
         import ctypes
 
         number = errno.ENOSYS if call is None else ctypes.get_errno()
@@ -165,7 +170,9 @@ def lock(fd: int, name: str, work: str) -> None:
         lock_exclusively(fd)
     except BlockingIOError:
         raise ChangedError(
-            f"another process is {work} this file", file=name, hint="wait until it has finished, and run the command again"
+            f"another process is {work} this file",
+            file=name,
+            hint="wait until it has finished, and run the command again",
         ) from None
 
 

@@ -208,7 +208,9 @@ class DaemonThreads:
         with self._lock:
             self._open_tasks += 1
             if len(self._threads) < min(self._count, self._open_tasks):
-                thread = threading.Thread(target=self._run, name=f"{self._name}-{len(self._threads)}", daemon=True)
+                thread = threading.Thread(
+                    target=self._run, name=f"{self._name}-{len(self._threads)}", daemon=True
+                )
                 self._threads.append(thread)
                 thread.start()
         self._tasks.put((future, lambda: context.run(function, *arguments)))

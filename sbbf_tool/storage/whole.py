@@ -17,7 +17,18 @@ from typing import TYPE_CHECKING
 from sbbf_tool.errors import RefusedError, WriteError
 from sbbf_tool.storage.local import USUAL, carry_over, give_new_name, temporary_file, temporary_path
 from sbbf_tool.storage.places import ensure_renames
-from sbbf_tool.storage.system_calls import CAN_CHANGE, FORBIDDEN, HAS_USERS, NO_WAIT, READ, reason_of, sync, sync_folder, user_id, write_all
+from sbbf_tool.storage.system_calls import (
+    CAN_CHANGE,
+    FORBIDDEN,
+    HAS_USERS,
+    NO_WAIT,
+    READ,
+    reason_of,
+    sync,
+    sync_folder,
+    user_id,
+    write_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +40,9 @@ _READER_SECONDS = 5.0
 
 
 @contextmanager
-def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = USUAL) -> Iterator[io.FileIO]:
+def write_whole(
+    path: str | os.PathLike[str], *, overwrite: bool, mode: int = USUAL
+) -> Iterator[io.FileIO]:
     """Yield an open binary file that becomes `path` when the block ends without an error.
 
     With `overwrite`, an existing file is replaced; the new file gets the owner and mode of the old one, unless `mode` is given. A link of
@@ -52,9 +65,13 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
         if old is not None and not overwrite:
             raise RefusedError("the file exists", file=name, hint=f"{_HINT}, or remove it first")
         ensure_own_link(name)
-        if old is not None and (not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))):
+        if old is not None and (
+            not stat.S_ISREG(old.st_mode) or name.startswith(("/dev/", "/proc/"))
+        ):
             # /dev/stdout may lead to a file: renaming another file over it would lose its earlier content.
-            with _Unbuffered(_open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb") as stream:
+            with _Unbuffered(
+                _open_fifo(name) if stat.S_ISFIFO(old.st_mode) else name, "wb"
+            ) as stream:
                 yield stream
             return
         if old is not None and not os.access(real, os.W_OK):
@@ -74,7 +91,9 @@ def write_whole(path: str | os.PathLike[str], *, overwrite: bool, mode: int = US
             with suppress(OSError):
                 sync_folder(os.path.dirname(real))
     except OSError as error:
-        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(reason_of(error), file=name, hint=_HINT) from error
+        raise (RefusedError if error.errno in FORBIDDEN else WriteError)(
+            reason_of(error), file=name, hint=_HINT
+        ) from error
 
 
 @contextmanager
@@ -135,7 +154,11 @@ def ensure_own_link(name: str) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISLNK(status.st_mode) and status.st_uid not in (user_id(), 0):
-        raise RefusedError(f"the path is a symbolic link of another user (uid {status.st_uid})", file=name, hint=_HINT)
+        raise RefusedError(
+            f"the path is a symbolic link of another user (uid {status.st_uid})",
+            file=name,
+            hint=_HINT,
+        )
 
 
 def _carry_over(old: str, fd: int) -> None:
@@ -159,7 +182,15 @@ def find_writer(path: str | os.PathLike[str]) -> str | None:
         status = os.stat(path)
     except (OSError, ValueError):
         return None
-    writers = [name for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH)) if status.st_mode & bits]
+    writers = [
+        name
+        for name, bits in (("its group", stat.S_IWGRP), ("every user", stat.S_IWOTH))
+        if status.st_mode & bits
+    ]
     if status.st_uid not in (user_id(), 0):
         writers.append(f"its owner (uid {status.st_uid})")
-    return writers[-1] if stat.S_IFMT(status.st_mode) in (stat.S_IFREG, stat.S_IFDIR) and writers else None
+    return (
+        writers[-1]
+        if stat.S_IFMT(status.st_mode) in (stat.S_IFREG, stat.S_IFDIR) and writers
+        else None
+    )

@@ -132,8 +132,14 @@ class AddFilter(ChangingVerb[AddReport]):
     operation = "ADD"
     report = AddReport
     spec: FilterSpec = opt("Columns, rate and sizes", convert=_as_spec)
-    rebuild: Rebuild | None = opt("Rebuild existing filters: those that could be better, or all", default=None)
-    engine_names: Iterable[str] = opt("The query engines that read the files; no filter may harm one", default=(), convert=as_engines)
+    rebuild: Rebuild | None = opt(
+        "Rebuild existing filters: those that could be better, or all", default=None
+    )
+    engine_names: Iterable[str] = opt(
+        "The query engines that read the files; no filter may harm one",
+        default=(),
+        convert=as_engines,
+    )
 
     def ensure_valid(self) -> None:
         ensure_rebuild(self.rebuild)
@@ -149,7 +155,9 @@ class AddFilter(ChangingVerb[AddReport]):
 
     def on(self, change: OpenEdit) -> AddReport:
         file = change.file
-        choice = choose_chunks(file, self.spec, self.rebuild, strict=file.run.strict, engines=self.engine_names)
+        choice = choose_chunks(
+            file, self.spec, self.rebuild, strict=file.run.strict, engines=self.engine_names
+        )
         chunks = choice.sizes
         if change.edit.dry_run:
             change.ensure_buildable(chunks)
@@ -164,10 +172,15 @@ class AddFilter(ChangingVerb[AddReport]):
         ]
         patch = change.patch()
         # Nothing restores more than the old footer, nor an encrypted one, which has other bytes each time.
-        drops_old_bytes = patch.keep < (file.footer.start if file.footer.cipher is None else file.footer.end)
+        drops_old_bytes = patch.keep < (
+            file.footer.start if file.footer.cipher is None else file.footer.end
+        )
         report = partial(
             AddReport,
-            filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
+            filters=tuple(
+                report_of(file, patch, *entry)
+                for entry in sorted(change.built_filters.items(), key=itemgetter(0))
+            ),
             skipped=len(choice.judgments),
             without_values=choice.without_values,
             weaker=choice.count(WEAKER),
@@ -182,12 +195,16 @@ class AddFilter(ChangingVerb[AddReport]):
             planned_filters=len(chunks) if change.edit.dry_run else 0,
             planned_bytes=most_bytes(file, chunks) if change.edit.dry_run else 0,
             data_bytes=sum(chunk_bytes(file, key) for key in chunks),
-            undo=None if change.is_copied or drops_old_bytes else _undo(file, change.edit, {key[1] for key in patch.places}, file.footer),
+            undo=None
+            if change.is_copied or drops_old_bytes
+            else _undo(file, change.edit, {key[1] for key in patch.places}, file.footer),
             leftover_bytes=change.leftover_bytes(patch),
         )
         return change.publish(patch, report)
 
-    def recognise(self, file: ParquetFile, report: AddReport, listed_bytes: int, edit: Edit) -> AddReport | None:
+    def recognise(
+        self, file: ParquetFile, report: AddReport, listed_bytes: int, edit: Edit
+    ) -> AddReport | None:
         is_idle = report.outcome()[0] == SKIPPED
         change = find_lost_change(file, listed_bytes) if is_idle or self.rebuild == "all" else None
         if change is None:
@@ -200,7 +217,9 @@ class AddFilter(ChangingVerb[AddReport]):
             data_bytes=sum(chunk_bytes(file, key) for key in change.filters),
             skipped=max(0, report.skipped - len(change.filters)) if is_idle else report.skipped,
             leftover_bytes=change.leftover_bytes,
-            undo=None if change.before is None else _undo(file, edit, {column for _, column in change.filters}, change.before),
+            undo=None
+            if change.before is None
+            else _undo(file, edit, {column for _, column in change.filters}, change.before),
         )
 
 
@@ -223,13 +242,24 @@ def add_filters(
     `fpp` is the target false-positive rate; `max_bytes` limits the size of a filter (one number, or one per column).
     """
     edit = Edit(append=append, limit=PageLimit.of(max_page_bytes, options.get("jobs")), **options)
-    return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild, engine_names)(path, edit, strict=strict)
+    return AddFilter(FilterSpec(as_names(columns), fpp, ndv, max_bytes), rebuild, engine_names)(
+        path, edit, strict=strict
+    )
 
 
 def _undo(file: ParquetFile, edit: Edit, columns: Collection[int], before: Footer) -> Fix | None:
     """Return the removal of all filters of these columns, whose indexes are given; None if the footer before has any of them."""
-    old_places = (before.chunk_meta(row_group, column).stated_filter for row_group in range(before.num_row_groups) for column in columns)
-    if not edit.in_place or edit.dry_run or not columns or any(place != (None, None) for place in old_places):
+    old_places = (
+        before.chunk_meta(row_group, column).stated_filter
+        for row_group in range(before.num_row_groups)
+        for column in columns
+    )
+    if (
+        not edit.in_place
+        or edit.dry_run
+        or not columns
+        or any(place != (None, None) for place in old_places)
+    ):
         return None
     return Fix(
         "remove_filters",
@@ -243,7 +273,9 @@ _NEGLIGIBLE_BYTES = 64 << 10
 """If the filters of a column have at most this many bytes, no warning compares them with the bytes of the data."""
 
 
-def _fpp_warnings(file: ParquetFile, choice: Choice, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
+def _fpp_warnings(
+    file: ParquetFile, choice: Choice, filters: Mapping[ChunkKey, SpooledFilter]
+) -> Iterator[str]:
     """Yield warnings about the columns whose filters miss the target FPP, with the limit on their size."""
     worst: dict[int, tuple[ChunkKey, SpooledFilter]] = {}
     for key, spooled_filter in filters.items():
@@ -265,7 +297,11 @@ def _fpp_warnings(file: ParquetFile, choice: Choice, filters: Mapping[ChunkKey, 
 
 def _size_warnings(file: ParquetFile, filters: Mapping[ChunkKey, SpooledFilter]) -> Iterator[str]:
     for column in sorted({column for _, column in filters}):
-        filter_bytes = sum(spooled_filter.num_bytes for (_, owner), spooled_filter in filters.items() if owner == column)
+        filter_bytes = sum(
+            spooled_filter.num_bytes
+            for (_, owner), spooled_filter in filters.items()
+            if owner == column
+        )
         data_bytes = sum(chunk_bytes(file, key) for key in filters if key[1] == column)
         if filter_bytes > max(data_bytes, _NEGLIGIBLE_BYTES):
             name = file.footer.columns[column].name

@@ -155,7 +155,9 @@ _Key = tuple[str, str]
 
 
 def _as_queries(queries: Iterable[str | Query]) -> tuple[Query, ...]:
-    return tuple(query if isinstance(query, Query) else parse_query(query) for query in as_iterable(queries))
+    return tuple(
+        query if isinstance(query, Query) else parse_query(query) for query in as_iterable(queries)
+    )
 
 
 class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
@@ -172,8 +174,12 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
     report = PickledSurvey
     queries: Iterable[str | Query] = opt("The expected queries", default=(), convert=_as_queries)
     fpp: float = opt("Target false-positive rate", default=DEFAULT_FPP)
-    engine_names: Iterable[str] = opt("The query engines that read the files", default=(), convert=as_engines)
-    all_types: bool = opt("Also recommend columns whose type is seldom queried by equality", default=False)
+    engine_names: Iterable[str] = opt(
+        "The query engines that read the files", default=(), convert=as_engines
+    )
+    all_types: bool = opt(
+        "Also recommend columns whose type is seldom queried by equality", default=False
+    )
     emit: str | None = opt("The writer whose settings the report has", default=None)
 
     def ensure_valid(self) -> None:
@@ -185,19 +191,44 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
         return PickledSurvey(pickle.dumps(survey(file, _as_queries(self.queries))))
 
     def combine(self, rows: Iterable[Row[PickledSurvey]], files: AllFiles) -> AdviceReport:
-        fpp, queries, engines, keys = self.fpp, _as_queries(self.queries), tuple(self.engine_names), Keys.of(files.given.keys)
+        fpp, queries, engines, keys = (
+            self.fpp,
+            _as_queries(self.queries),
+            tuple(self.engine_names),
+            Keys.of(files.given.keys),
+        )
         summary = Surveys(files.names, _surveys(rows), queries, fpp)
         totals_by_column = summary.totals
         uses = {key: use_by_all(totals, engines) for key, totals in totals_by_column.items()}
-        reasons = {key: summary.judge(totals, uses[key]) for key, totals in totals_by_column.items()}
-        undecided = [key for key, reason in reasons.items() if reason is None and not (queries or self.all_types)]
-        left_out = {key: reason for key in undecided if (reason := explain_rarity(totals_by_column[key])) is not None}
+        reasons = {
+            key: summary.judge(totals, uses[key]) for key, totals in totals_by_column.items()
+        }
+        undecided = [
+            key
+            for key, reason in reasons.items()
+            if reason is None and not (queries or self.all_types)
+        ]
+        left_out = {
+            key: reason
+            for key in undecided
+            if (reason := explain_rarity(totals_by_column[key])) is not None
+        }
         reasons |= left_out
-        candidates = {key: totals_by_column[key] for key, reason in reasons.items() if reason is None}
-        sample_files = sorted({path for totals in candidates.values() for path in totals.sample_files.items})
+        candidates = {
+            key: totals_by_column[key] for key, reason in reasons.items() if reason is None
+        }
+        sample_files = sorted(
+            {path for totals in candidates.values() for path in totals.sample_files.items}
+        )
         for path in sample_files:
-            chosen_totals = {key: totals for key, totals in candidates.items() if path in totals.sample_files.items}
-            for error in sample(files.open_by(path), chosen_totals, keys, files.given.max_page_bytes, files.jobs):
+            chosen_totals = {
+                key: totals
+                for key, totals in candidates.items()
+                if path in totals.sample_files.items
+            }
+            for error in sample(
+                files.open_by(path), chosen_totals, keys, files.given.max_page_bytes, files.jobs
+            ):
                 if isinstance(error, OversizedPageError) and summary.files == 1:
                     raise error
                 summary.unreadable.append(error)
@@ -206,12 +237,19 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             lookup = estimate_lookup(totals, summary.estimate_share(totals))
             reason = reasons[key] or judge_with_data(totals, lookup, fpp)
             cautions = list_cautions(totals, uses[key], engines) if reason is None else ()
-            verdict, sentence = choose_verdict(totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out)
+            verdict, sentence = choose_verdict(
+                totals, lookup, reason, has_queries=bool(queries), is_left_out=key in left_out
+            )
             columns[key] = _build_advice(totals, lookup, verdict, sentence, fpp, cautions)
         paths = tuple(map(redact, files.names))
         names = paths if files.is_table else tuple(map(pattern_of, paths))
-        fix = build_fix(paths, columns, totals_by_column, fpp, keys.path if keys is not None else None)
-        query_advice = tuple(_build_query_advice(query, counts, fix, fpp) for query, counts in zip(queries, summary.counts, strict=True))
+        fix = build_fix(
+            paths, columns, totals_by_column, fpp, keys.path if keys is not None else None
+        )
+        query_advice = tuple(
+            _build_query_advice(query, counts, fix, fpp)
+            for query, counts in zip(queries, summary.counts, strict=True)
+        )
         return AdviceReport(
             paths=paths,
             files=summary.files,
@@ -222,14 +260,20 @@ class Advise(CombiningVerb[PickledSurvey, AdviceReport]):
             queries=query_advice,
             sampled_files=tuple(map(redact, sample_files)),
             fix=fix,
-            added_bytes=_estimate_added([totals_by_column[key] for key, each in columns.items() if each.verdict == ADD], fpp, fix),
+            added_bytes=_estimate_added(
+                [totals_by_column[key] for key, each in columns.items() if each.verdict == ADD],
+                fpp,
+                fix,
+            ),
             unreadable=tuple(map(str, summary.unreadable)),
             filter_sizes=tuple(
                 ColumnSizes(totals.column.name, sizes, totals.folds.bytes_at_target)
                 for totals in totals_by_column.values()
                 if (sizes := tuple(totals.folds.sizes()))
             ),
-            emit=None if self.emit is None else build_settings(self.emit, _request(names, columns, summary, fpp)),
+            emit=None
+            if self.emit is None
+            else build_settings(self.emit, _request(names, columns, summary, fpp)),
             exit_code=max((error.exit_code for error in summary.unreadable), default=0),
         )
 
@@ -238,11 +282,18 @@ def _surveys(rows: Iterable[Row[PickledSurvey]]) -> Iterator[tuple[str, FileSurv
     """Yield each path with its survey, or with the error that prevented it. Links are left out."""
     for row in rows:
         if row.reason not in (LINK, *LEFT_OUT):
-            yield row.path, row.to_error() if row.report is None else pickle.loads(row.report.survey)
+            yield (
+                row.path,
+                row.to_error() if row.report is None else pickle.loads(row.report.survey),
+            )
 
 
 def advise_open(
-    verb: Advise, inputs: Sequence[Readable], filesystem: FileSystemLike | None, given: Given, jobs: int | None = None
+    verb: Advise,
+    inputs: Sequence[Readable],
+    filesystem: FileSystemLike | None,
+    given: Given,
+    jobs: int | None = None,
 ) -> AdviceReport:
     """Advise on open files, or on files of a file system object, in this process. The report has no fix for files without a name."""
     unnamed: dict[str, Readable | FileIn] = {}
@@ -255,8 +306,14 @@ def advise_open(
             except SbbfError as error:
                 yield Row(label, FAILED, exit_code=error.exit_code, error=error)
 
-    names = tuple(os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name) for name in inputs)
-    return replace(verb.combine(rows(), AllFiles(names, given, jobs, lambda path: unnamed.get(path, path))), fix=None)
+    names = tuple(
+        os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name_of(name)
+        for name in inputs
+    )
+    return replace(
+        verb.combine(rows(), AllFiles(names, given, jobs, lambda path: unnamed.get(path, path))),
+        fix=None,
+    )
 
 
 def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> str:
@@ -267,7 +324,9 @@ def _label(file: Readable | FileIn, unnamed: dict[str, Readable | FileIn]) -> st
     return label
 
 
-def _request(patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], summary: Surveys, fpp: float) -> Request:
+def _request(
+    patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], summary: Surveys, fpp: float
+) -> Request:
     """Return the filters that new files should get: those that are advised, and those that are kept."""
     filtered: dict[str, FilteredColumn] = {}
     for key, column in columns.items():
@@ -277,7 +336,9 @@ def _request(patterns: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], su
     return Request(tuple(filtered.values()), fpp, patterns, summary.most_row_groups)
 
 
-def _build_advice(totals: Totals, lookup: Lookup, verdict: str, reason: str, fpp: float, cautions: tuple[str, ...]) -> ColumnAdvice:
+def _build_advice(
+    totals: Totals, lookup: Lookup, verdict: str, reason: str, fpp: float, cautions: tuple[str, ...]
+) -> ColumnAdvice:
     cost = totals.estimate_cost(fpp)
     mean = totals.row_group_bytes / totals.row_groups if totals.row_groups else 0.0
     expected_fpp = fpp if verdict == ADD or totals.mean_fpp is None else totals.mean_fpp
@@ -296,19 +357,27 @@ def _build_advice(totals: Totals, lookup: Lookup, verdict: str, reason: str, fpp
         ndv_source=ndv_source,
         dictionary_encoded=totals.dictionaries,
         after_statistics=lookup.after_statistics,
-        row_groups_with_value=lookup.row_groups_with_value if totals.repetition is not None else None,
+        row_groups_with_value=lookup.row_groups_with_value
+        if totals.repetition is not None
+        else None,
         filters=totals.filters,
         filter_bytes=totals.filter_bytes,
         mean_fpp=totals.mean_fpp,
         bitset_bytes=cost[0] if cost is not None else None,
         cost_bytes=cost[1] if cost is not None else None,
         skipped_if_absent=round(lookup.estimate_skipped(expected_fpp, present=False) * mean),
-        skipped_if_present=round(lookup.estimate_skipped(expected_fpp, present=True) * mean) if totals.repetition is not None else None,
+        skipped_if_present=round(lookup.estimate_skipped(expected_fpp, present=True) * mean)
+        if totals.repetition is not None
+        else None,
     )
 
 
 def build_fix(
-    names: tuple[str, ...], columns: Mapping[_Key, ColumnAdvice], totals: Mapping[_Key, Totals], fpp: float, keys: str | None
+    names: tuple[str, ...],
+    columns: Mapping[_Key, ColumnAdvice],
+    totals: Mapping[_Key, Totals],
+    fpp: float,
+    keys: str | None,
 ) -> Fix | None:
     """Return the change that adds the advised filters; None if no filter is advised. `keys` is a path."""
     additions = {key: column.column for key, column in columns.items() if column.verdict == ADD}
@@ -329,16 +398,24 @@ def build_fix(
 def _estimate_added(advised: list[Totals], fpp: float, fix: Fix | None) -> int:
     """Estimate the bytes that the change adds to all files."""
     rebuilds = fix is not None and fix.rebuild is not None
-    costs = [cost[1 if rebuilds else 2] for totals in advised if (cost := totals.estimate_cost(fpp)) is not None]
+    costs = [
+        cost[1 if rebuilds else 2]
+        for totals in advised
+        if (cost := totals.estimate_cost(fpp)) is not None
+    ]
     return sum(costs) + max((totals.footer_bytes for totals in advised), default=0)
 
 
-def _build_query_advice(query: Query, counts: QueryCounts, fix: Fix | None, fpp: float) -> QueryAdvice:
+def _build_query_advice(
+    query: Query, counts: QueryCounts, fix: Fix | None, fpp: float
+) -> QueryAdvice:
     return QueryAdvice(
         query=query.text,
         row_groups=counts.row_groups,
         after_statistics=counts.after_statistics,
         after_dictionary=counts.after_dictionary,
         after_filters=counts.after_filters,
-        after_advice=counts.estimate_remaining(dict.fromkeys(fix.columns, fpp) if fix is not None else {}),
+        after_advice=counts.estimate_remaining(
+            dict.fromkeys(fix.columns, fpp) if fix is not None else {}
+        ),
     )

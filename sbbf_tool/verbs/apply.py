@@ -40,8 +40,22 @@ from sbbf_tool.query_engines.verdicts import as_engines, engine_warnings
 from sbbf_tool.reports.change import BuiltFilter, ChangeReport, RemovedFilter
 from sbbf_tool.reports.rows import OK, SKIPPED, NamedColumn
 from sbbf_tool.rules.catalog import Policy
-from sbbf_tool.rules.filter_spec import FilterSpec, RequestedFilters, declare_for_table, request_filters
-from sbbf_tool.rules.satisfaction import BROKEN, FPP_TOLERANCE, MISSING, SATISFIED, TOO_LARGE, WEAKER, Judgment, may_be_saturated
+from sbbf_tool.rules.filter_spec import (
+    FilterSpec,
+    RequestedFilters,
+    declare_for_table,
+    request_filters,
+)
+from sbbf_tool.rules.satisfaction import (
+    BROKEN,
+    FPP_TOLERANCE,
+    MISSING,
+    SATISFIED,
+    TOO_LARGE,
+    WEAKER,
+    Judgment,
+    may_be_saturated,
+)
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
 
 if TYPE_CHECKING:
@@ -144,7 +158,9 @@ class ApplyReport(ChangeReport):
         return not self.filters
 
     def outcome(self, *, in_table: bool = False) -> tuple[str, str | None]:
-        is_same = self.holds and self.old_bytes == self.new_bytes and not (self.filters or self.removals)
+        is_same = (
+            self.holds and self.old_bytes == self.new_bytes and not (self.filters or self.removals)
+        )
         return (SKIPPED, NO_DEVIATION) if is_same else (OK, None)
 
     def repeat(self) -> ApplyReport:
@@ -154,7 +170,10 @@ class ApplyReport(ChangeReport):
         for bloom in self.filters:
             new_bytes[bloom.column] += bloom.header_bytes + bloom.bitset_bytes
         num_removals = Counter(removal.column for removal in self.removals)
-        columns = (column.repeat(new_bytes[column.column], num_removals[column.column]) for column in self.columns)
+        columns = (
+            column.repeat(new_bytes[column.column], num_removals[column.column])
+            for column in self.columns
+        )
         return replace(
             self,
             file=self.output,
@@ -169,7 +188,11 @@ class ApplyReport(ChangeReport):
         )
 
     def _summary(self) -> str:
-        state = "as declared" if self.holds else format_count(sum(column.deviations for column in self.columns), "deviation")
+        state = (
+            "as declared"
+            if self.holds
+            else format_count(sum(column.deviations for column in self.columns), "deviation")
+        )
         return f"{self.file}: {state}"
 
 
@@ -199,13 +222,21 @@ class Apply(ChangingVerb[ApplyReport]):
     report = ApplyReport
     declarations: Iterable[FilterSpec] = opt("The declared filters", convert=_as_specs)
     remove_undeclared: bool = opt("Also remove the filters that are not declared", default=False)
-    engine_names: Iterable[str] = opt("The query engines that read the files; no filter may harm one", default=(), convert=as_engines)
+    engine_names: Iterable[str] = opt(
+        "The query engines that read the files; no filter may harm one",
+        default=(),
+        convert=as_engines,
+    )
 
     def needs(self) -> Needs:
         return Needs(data=True, data_in_dry_run=False, threads=True)
 
     def skips(self, path: FileName) -> str | None:
-        return None if any(declaration.matches(path) for declaration in self.declarations) else NO_DECLARATION
+        return (
+            None
+            if any(declaration.matches(path) for declaration in self.declarations)
+            else NO_DECLARATION
+        )
 
     def of_table(self, name: str) -> Apply:
         of_table = declare_for_table(self.declarations, name)
@@ -214,7 +245,11 @@ class Apply(ChangingVerb[ApplyReport]):
         return Apply(of_table, self.remove_undeclared, self.engine_names)
 
     def request(self, path: FileName) -> tuple[object, ...]:
-        return tuple(each for each in self.declarations if each.matches(path)), self.remove_undeclared, self.engine_names
+        return (
+            tuple(each for each in self.declarations if each.matches(path)),
+            self.remove_undeclared,
+            self.engine_names,
+        )
 
     def before(self, path: FileName, edit: Edit) -> None:
         if reason := self.skips(path):
@@ -225,21 +260,42 @@ class Apply(ChangingVerb[ApplyReport]):
 
     def on(self, change: OpenEdit) -> ApplyReport:
         file, edit = change.file, change.edit
-        requests = request_filters(file, [declared for declared in self.declarations if declared.matches(_named(file))])
-        if self.remove_undeclared and all(named.type is None for named in requests.named_columns) and not file.is_in_table:
-            raise UsageError("no declared column is in the file, so that all its filters would be removed", file=file.name)
+        requests = request_filters(
+            file, [declared for declared in self.declarations if declared.matches(_named(file))]
+        )
+        if (
+            self.remove_undeclared
+            and all(named.type is None for named in requests.named_columns)
+            and not file.is_in_table
+        ):
+            raise UsageError(
+                "no declared column is in the file, so that all its filters would be removed",
+                file=file.name,
+            )
         check_changeable(file)
         for row_group, column in requests.sizes:
             ensure_buildable(file, row_group, file.footer.columns[column], self.engine_names)
         judgments = judge_filters(file, requests.sizes)
-        needless = {key for key in requests.sizes if _is_unattainable(file, key, requests, judgments[key], edit)}
+        needless = {
+            key
+            for key in requests.sizes
+            if _is_unattainable(file, key, requests, judgments[key], edit)
+        }
         undeclared = file.footer.filter_places().keys() - requests.sizes.keys()
-        to_build = [key for key, judgment in judgments.items() if key not in needless and judgment.outcome != SATISFIED]
-        drop = {key for key in needless if judgments[key].outcome != MISSING} | (undeclared if self.remove_undeclared else set())
+        to_build = [
+            key
+            for key, judgment in judgments.items()
+            if key not in needless and judgment.outcome != SATISFIED
+        ]
+        drop = {key for key in needless if judgments[key].outcome != MISSING} | (
+            undeclared if self.remove_undeclared else set()
+        )
         builds = not edit.dry_run
         if builds:
             change.build({key: requests.sizes[key] for key in to_build})
-        change.warnings += engine_warnings(file.footer, {column for _, column in to_build}, self.engine_names)
+        change.warnings += engine_warnings(
+            file.footer, {column for _, column in to_build}, self.engine_names
+        )
         patch = change.patch(drop) if builds else change.patch()
         has_work = bool(to_build or drop)
         return change.publish(
@@ -247,19 +303,40 @@ class Apply(ChangingVerb[ApplyReport]):
             partial(
                 ApplyReport,
                 holds=not has_work or (builds and len(change.built_filters) == len(to_build)),
-                columns=tuple(_describe_columns(file, requests, judgments, needless, undeclared, {*to_build, *drop}, change.built_filters)),
+                columns=tuple(
+                    _describe_columns(
+                        file,
+                        requests,
+                        judgments,
+                        needless,
+                        undeclared,
+                        {*to_build, *drop},
+                        change.built_filters,
+                    )
+                ),
                 named_columns=requests.named_columns,
                 data_bytes=sum(chunk_bytes(file, key) for key in to_build),
-                estimated_seconds=_SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND if has_work else 0.0,
-                filters=tuple(report_of(file, patch, *entry) for entry in sorted(change.built_filters.items(), key=itemgetter(0))),
-                removals=tuple(RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)),
+                estimated_seconds=_SECONDS_PER_FILE + file.source.size / _BYTES_PER_SECOND
+                if has_work
+                else 0.0,
+                filters=tuple(
+                    report_of(file, patch, *entry)
+                    for entry in sorted(change.built_filters.items(), key=itemgetter(0))
+                ),
+                removals=tuple(
+                    RemovedFilter(key[0], file.footer.columns[key[1]].name) for key in sorted(drop)
+                ),
                 without_values=requests.without_values,
-                planned_bytes=0 if builds else most_bytes(file, {key: requests.sizes[key] for key in to_build}),
+                planned_bytes=0
+                if builds
+                else most_bytes(file, {key: requests.sizes[key] for key in to_build}),
             ),
             lambda fresh: change.ensure_matches_plan(patch, fresh, drop),
         )
 
-    def recognise(self, file: ParquetFile, report: ApplyReport, listed_bytes: int, edit: Edit) -> ApplyReport | None:
+    def recognise(
+        self, file: ParquetFile, report: ApplyReport, listed_bytes: int, edit: Edit
+    ) -> ApplyReport | None:
         change = find_lost_change(file, listed_bytes) if report.outcome()[0] == SKIPPED else None
         if change is None:
             return None
@@ -268,9 +345,15 @@ class Apply(ChangingVerb[ApplyReport]):
             report,
             old_bytes=listed_bytes,
             old_end_hash=change.old_end_hash,
-            columns=tuple(column.before([each for each in filters if each.column == column.column]) for column in report.columns),
+            columns=tuple(
+                column.before([each for each in filters if each.column == column.column])
+                for column in report.columns
+            ),
             filters=filters,
-            removals=tuple(RemovedFilter(number, file.footer.columns[column].name) for number, column in change.removed),
+            removals=tuple(
+                RemovedFilter(number, file.footer.columns[column].name)
+                for number, column in change.removed
+            ),
         )
 
 
@@ -291,7 +374,9 @@ def apply(
     `dry_run` only compares, as without `in_place`. Raises UsageError if no declaration is for this file.
     """
     limit = PageLimit.of(max_page_bytes, jobs)
-    edit = Edit(None, in_place, False, dry_run or not in_place, allow_table_files, keys, limit, jobs)
+    edit = Edit(
+        None, in_place, False, dry_run or not in_place, allow_table_files, keys, limit, jobs
+    )
     return Apply(policy.limits.filters, remove_undeclared)(path, edit)
 
 
@@ -302,7 +387,9 @@ def _named(file: ParquetFile) -> FileName:
     return path
 
 
-def _is_unattainable(file: ParquetFile, key: ChunkKey, requests: RequestedFilters, judgment: Judgment, edit: Edit) -> bool:
+def _is_unattainable(
+    file: ParquetFile, key: ChunkKey, requests: RequestedFilters, judgment: Judgment, edit: Edit
+) -> bool:
     """Return whether the declared limits leave room only for a filter that is not worth writing.
 
     The data are read if the footer leaves it open: only the filter itself shows it.
@@ -312,7 +399,10 @@ def _is_unattainable(file: ParquetFile, key: ChunkKey, requests: RequestedFilter
         return False
     if not may_be_saturated(target, file.footer.chunk_meta(*key).most_values):
         return False
-    return build_filter(file, key, target, edit.cross_checks, HashMemory()).bloom.fpp > target.worst_fpp
+    return (
+        build_filter(file, key, target, edit.cross_checks, HashMemory()).bloom.fpp
+        > target.worst_fpp
+    )
 
 
 def _describe_columns(
@@ -328,12 +418,24 @@ def _describe_columns(
         keys = [(number, index) for number in range(file.footer.num_row_groups)]
         own = {key: judgments[key] for key in keys if key in judgments}
         outcomes = Counter(
-            SATISFIED if key in needless and judgment.outcome == MISSING else judgment.outcome for key, judgment in own.items()
+            SATISFIED if key in needless and judgment.outcome == MISSING else judgment.outcome
+            for key, judgment in own.items()
         )
-        lengths = {key: place.length or 0 for key in keys if (place := file.footer.filter_place(*key)) is not None}
+        lengths = {
+            key: place.length or 0
+            for key in keys
+            if (place := file.footer.filter_place(*key)) is not None
+        }
         facts = [judgment.fact for judgment in own.values() if judgment.needs_rebuild]
-        is_limited = [key in needless or (judgment.is_limited and judgment.outcome == SATISFIED) for key, judgment in own.items()]
-        is_limited += [built_filters[key].fpp > FPP_TOLERANCE * requests.sizes[key].fpp for key in own if key in built_filters]
+        is_limited = [
+            key in needless or (judgment.is_limited and judgment.outcome == SATISFIED)
+            for key, judgment in own.items()
+        ]
+        is_limited += [
+            built_filters[key].fpp > FPP_TOLERANCE * requests.sizes[key].fpp
+            for key in own
+            if key in built_filters
+        ]
         yield DeclaredColumn(
             column=file.footer.columns[index].name,
             is_declared=bool(own),

@@ -17,7 +17,14 @@ from sbbf_tool.parquet.columns import find_column
 from sbbf_tool.reports.findings import CheckReport, Evidence, Finding, RuleOutcome, RuleReport
 from sbbf_tool.reports.rows import NOT_APPLICABLE
 from sbbf_tool.rules.catalog import RULES, PathPolicies, Policy, all_rules, report_rule
-from sbbf_tool.rules.facts import ColumnFacts, Reads, Verify, gather, locked_columns, unreadable_chunks
+from sbbf_tool.rules.facts import (
+    ColumnFacts,
+    Reads,
+    Verify,
+    gather,
+    locked_columns,
+    unreadable_chunks,
+)
 from sbbf_tool.rules.file_facts import FileFacts, gather_file
 from sbbf_tool.rules.filter_spec import FilterSpec, request_filters
 from sbbf_tool.rules.format import ENCRYPTION
@@ -45,11 +52,18 @@ class Check(ReadingVerb[CheckReport]):
     name = "check"
     has_state = True
     report = CheckReport
-    policy: Policy | PathPolicies = opt("The rules and limits, for all files or by path", default=Policy())
+    policy: Policy | PathPolicies = opt(
+        "The rules and limits, for all files or by path", default=Policy()
+    )
     brief: bool = opt("List rules without findings by their outcome alone", default=False)
 
     def needs(self) -> Needs:
-        return Needs(data=not self.policy.quick, threads=True, columns=self.policy.required, filters=self.policy.required)
+        return Needs(
+            data=not self.policy.quick,
+            threads=True,
+            columns=self.policy.required,
+            filters=self.policy.required,
+        )
 
     def table_specs(self) -> Iterable[FilterSpec]:
         return self.policy.limits.filters if isinstance(self.policy, Policy) else ()
@@ -63,7 +77,14 @@ class Check(ReadingVerb[CheckReport]):
 
     def on(self, file: ParquetFile) -> CheckReport:
         path = file.run.path
-        return self._shorten(_check(file, self.policy.of(os.fspath(path) if isinstance(path, str | os.PathLike) else file.name)))
+        return self._shorten(
+            _check(
+                file,
+                self.policy.of(
+                    os.fspath(path) if isinstance(path, str | os.PathLike) else file.name
+                ),
+            )
+        )
 
     def _shorten(self, report: CheckReport) -> CheckReport:
         if not self.brief:
@@ -74,10 +95,15 @@ class Check(ReadingVerb[CheckReport]):
         by_reason = Counter(outcome.reason for outcome in others)
         others.sort(key=lambda outcome: by_reason[outcome.reason], reverse=True)
         kept = {outcome.outcome: outcome for outcome in reversed(others)}
-        return replace(report, rules=(*(outcome for outcome in report.rules if outcome.rule in found), *kept.values()))
+        return replace(
+            report,
+            rules=(*(outcome for outcome in report.rules if outcome.rule in found), *kept.values()),
+        )
 
 
-def check(path: Readable, policy: Policy | None = None, **options: Unpack[ReadOptions]) -> CheckReport:
+def check(
+    path: Readable, policy: Policy | None = None, **options: Unpack[ReadOptions]
+) -> CheckReport:
     """Run the rules on one file; see `Check`, `Limits` for what files must have, and `ReadingVerb` for the options."""
     return Check(policy or Policy())(path, **options)
 
@@ -89,7 +115,9 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     reads = max(rule.reads for rule in running)
     required = policy.required
     name = run.path if isinstance(run.path, TableFile) else file.name
-    declarations = [declaration for declaration in policy.limits.filters if declaration.matches(name)]
+    declarations = [
+        declaration for declaration in policy.limits.filters if declaration.matches(name)
+    ]
     requests = request_filters(file, declarations)
     verify: Verify | None = None
     if reads is Reads.DATA:
@@ -98,19 +126,46 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     columns, most = file.footer.columns, policy.limits.max_fpp or 1
     sizes = {key: replace(size, fpp=min(size.fpp, most)) for key, size in requests.sizes.items()}
     folds = policy.limits.max_bytes_share is not None
-    facts = gather(file, columns, reads, verify, keeps_oversized=True, with_folds=folds, sizes=sizes, jobs=run.jobs, progress=run.progress)
+    facts = gather(
+        file,
+        columns,
+        reads,
+        verify,
+        keeps_oversized=True,
+        with_folds=folds,
+        sizes=sizes,
+        jobs=run.jobs,
+        progress=run.progress,
+    )
     for index, judge in requests.judges.items():
         judged = replace(facts[index], judge=judge, is_required=index in requests.required)
         facts = (*facts[:index], judged, *facts[index + 1 :])
     has_filter = any(column.filters for column in facts)
-    whole_file = gather_file(file, facts) if has_filter and any(rule.look_at_file for rule in running) else None
-    missing = _find_missing_columns(file, required, run.strict) if any(rule.name == MISSING_FILTER for rule in running) else ()
+    whole_file = (
+        gather_file(file, facts)
+        if has_filter and any(rule.look_at_file for rule in running)
+        else None
+    )
+    missing = (
+        _find_missing_columns(file, required, run.strict)
+        if any(rule.name == MISSING_FILTER for rule in running)
+        else ()
+    )
     findings = (*missing, *find_all(running, facts, policy.limits, whole_file))
     return CheckReport(
         file=file.name,
         failed=any(policy.fails(finding.severity) for finding in findings),
         fail_on=policy.fail_on,
-        rules=tuple(_list_outcomes(policy, excluded, {each.rule for each in findings}, facts, bool(requests.required), whole_file)),
+        rules=tuple(
+            _list_outcomes(
+                policy,
+                excluded,
+                {each.rule for each in findings},
+                facts,
+                bool(requests.required),
+                whole_file,
+            )
+        ),
         findings=findings,
         named_columns=requests.named_columns,
         unreadable=unreadable_chunks(facts),
@@ -118,11 +173,15 @@ def _check(file: ParquetFile, policy: Policy) -> CheckReport:
     )
 
 
-def ensure_columns(paths: Iterable[FileName], policies: Policy | PathPolicies, keys: KeysLike = None) -> None:
+def ensure_columns(
+    paths: Iterable[FileName], policies: Policy | PathPolicies, keys: KeysLike = None
+) -> None:
     """Raise UsageError if a required column is in none of the files that require it. Footers are read until every column is found."""
     missing: dict[str, UsageError | None] = dict.fromkeys(policies.required)
     for path in paths if missing else ():
-        names = [name for name in dict.fromkeys(policies.of(os.fspath(path)).required) if name in missing]
+        names = [
+            name for name in dict.fromkeys(policies.of(os.fspath(path)).required) if name in missing
+        ]
         try:
             _find_columns(path, names, missing, keys)
         except (UnreadableError, RefusedError):
@@ -134,7 +193,9 @@ def ensure_columns(paths: Iterable[FileName], policies: Policy | PathPolicies, k
             raise reason
 
 
-def _find_columns(path: FileName, names: list[str], missing: dict[str, UsageError | None], keys: KeysLike) -> None:
+def _find_columns(
+    path: FileName, names: list[str], missing: dict[str, UsageError | None], keys: KeysLike
+) -> None:
     """Remove from `missing` those of the names that the file has as columns, and keep the first error of the others."""
     if not names:
         return
@@ -144,13 +205,30 @@ def _find_columns(path: FileName, names: list[str], missing: dict[str, UsageErro
                 find_column(file.footer.columns, column)
                 del missing[column]
             except UsageError as error:
-                missing[column] = missing[column] or UsageError(error.message, file=os.fspath(path), place=error.place, hint=error.hint)
+                missing[column] = missing[column] or UsageError(
+                    error.message, file=os.fspath(path), place=error.place, hint=error.hint
+                )
 
 
 def report_unreadable(path: str, policy: Policy, error: SbbfError) -> CheckReport:
     """Return the report of a file that cannot be opened: no rule was run on it."""
-    outcomes = (RuleOutcome(rule.name, rule.severity_in(policy.limits), NOT_RUN, policy.why_not(rule) or error.message) for rule in RULES)
-    return CheckReport(redact(path), failed=True, fail_on=policy.fail_on, rules=tuple(outcomes), findings=(), unreadable=(error.message,))
+    outcomes = (
+        RuleOutcome(
+            rule.name,
+            rule.severity_in(policy.limits),
+            NOT_RUN,
+            policy.why_not(rule) or error.message,
+        )
+        for rule in RULES
+    )
+    return CheckReport(
+        redact(path),
+        failed=True,
+        fail_on=policy.fail_on,
+        rules=tuple(outcomes),
+        findings=(),
+        unreadable=(error.message,),
+    )
 
 
 def find_rule(name: str) -> RuleReport:
@@ -160,7 +238,9 @@ def find_rule(name: str) -> RuleReport:
     return next(report_rule(rule) for rule in rules if rule.name == name)
 
 
-def _find_missing_columns(file: ParquetFile, names: Iterable[str], strict: bool) -> Iterator[Finding]:
+def _find_missing_columns(
+    file: ParquetFile, names: Iterable[str], strict: bool
+) -> Iterator[Finding]:
     """Yield a finding for each required column that the file does not have.
 
     A file of a table need not have all columns of the table; unless `strict`, this holds for any file.
@@ -171,34 +251,71 @@ def _find_missing_columns(file: ParquetFile, names: Iterable[str], strict: bool)
             find_column(file.footer.columns, name)
         except UsageError as error:
             if not isinstance(error, NoColumnError) or (strict and not file.is_in_table):
-                yield Finding(rule.name, rule.severity, file.name, name, rule.message, (Evidence(None, error.message),))
+                yield Finding(
+                    rule.name,
+                    rule.severity,
+                    file.name,
+                    name,
+                    rule.message,
+                    (Evidence(None, error.message),),
+                )
 
 
 def _list_outcomes(
-    policy: Policy, excluded: list[str | None], found: set[str], facts: Sequence[ColumnFacts], requires: bool, whole_file: FileFacts | None
+    policy: Policy,
+    excluded: list[str | None],
+    found: set[str],
+    facts: Sequence[ColumnFacts],
+    requires: bool,
+    whole_file: FileFacts | None,
 ) -> Iterator[RuleOutcome]:
     """Yield the outcome of each rule; `excluded` says why rules do not run, `found` which have findings."""
     filters = [chunk for column in facts for chunk in column.filters]
-    hidden = [column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)]
-    locked = f"the filters of its locked columns cannot be located: {', '.join(hidden)}" if hidden else None
+    hidden = [
+        column.name for column in facts if any(chunk.meta.is_locked for chunk in column.chunks)
+    ]
+    locked = (
+        f"the filters of its locked columns cannot be located: {', '.join(hidden)}"
+        if hidden
+        else None
+    )
 
     def outcome(rule: Rule) -> tuple[str, str | None]:
         if rule.name in found:
             return FAILED if policy.fails(rule.severity_in(policy.limits)) else NOTED, None
         if rule.limit == "required" and not requires:
-            return NOT_RUN, f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}"
+            return (
+                NOT_RUN,
+                f"{NOT_APPLICABLE}: the file does not have {format_columns(policy.required)}",
+            )
         if not filters and rule.limit not in ("required", "judged"):
             return NOT_RUN, locked or "the file has no filter"
         if rule.look_at_file is not None and whole_file is not None:
             return PASSED if whole_file.unknown is None else NOT_RUN, whole_file.unknown
         if rule.reads is Reads.FOOTER or rule.group == ENCRYPTION or not filters:
             return PASSED, locked
-        unreadable = [chunk for chunk in filters if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)]
+        unreadable = [
+            chunk
+            for chunk in filters
+            if chunk.stored is None or (rule.reads is Reads.DATA and chunk.is_unverified)
+        ]
         if len(unreadable) == len(filters):
             reason = unreadable[0].encryption or unreadable[0].oversized_page
-            return NOT_RUN, reason or "none of the filters, or of the pages of their chunks, can be read"
-        reasons = (f"{len(unreadable)} of {len(filters)} filters could not be checked" if unreadable else None, locked)
+            return (
+                NOT_RUN,
+                reason or "none of the filters, or of the pages of their chunks, can be read",
+            )
+        reasons = (
+            f"{len(unreadable)} of {len(filters)} filters could not be checked"
+            if unreadable
+            else None,
+            locked,
+        )
         return PASSED, "; ".join(filter(None, reasons)) or None
 
     for rule, reason in zip(RULES, excluded, strict=True):
-        yield RuleOutcome(rule.name, rule.severity_in(policy.limits), *(outcome(rule) if reason is None else (NOT_RUN, reason)))
+        yield RuleOutcome(
+            rule.name,
+            rule.severity_in(policy.limits),
+            *(outcome(rule) if reason is None else (NOT_RUN, reason)),
+        )

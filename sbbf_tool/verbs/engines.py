@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 from sbbf_tool.arguments import as_names
 from sbbf_tool.errors import UsageError
 from sbbf_tool.frozen import replace
-from sbbf_tool.query_engines.verdicts import find_engine, find_release, is_match, load_table, suggest_names
+from sbbf_tool.query_engines.verdicts import (
+    find_engine,
+    find_release,
+    is_match,
+    load_table,
+    suggest_names,
+)
 
 if TYPE_CHECKING:
     from sbbf_tool.reports.engines import ColumnFamily, EnginesReport
 
 
-def engines(type_name: str | None = None, engine_name: str | None = None, *, mine: str | Iterable[str] = ()) -> EnginesReport:
+def engines(
+    type_name: str | None = None, engine_name: str | None = None, *, mine: str | Iterable[str] = ()
+) -> EnginesReport:
     """Return the table of query engines, or only the families of columns of `type_name` and the engine `engine_name`.
 
     A type is a name that `inspect` prints, or a part of it: `INT64 TIMESTAMP(MILLIS,UTC)`, `timestamp`, `float16`. `mine` are releases of
@@ -26,11 +34,16 @@ def engines(type_name: str | None = None, engine_name: str | None = None, *, min
     releases = as_names(mine, "release")
     if releases and engine_name is not None:
         raise UsageError("give either the name of an engine or releases")
-    reports = tuple(map(find_release, releases)) or (report.engines if engine_name is None else (find_engine(engine_name),))
+    reports = tuple(map(find_release, releases)) or (
+        report.engines if engine_name is None else (find_engine(engine_name),)
+    )
     return replace(
         report,
         families=tuple(report.families[index] for index in indexes),
-        engines=tuple(replace(engine, verdicts=tuple(engine.verdicts[index] for index in indexes)) for engine in reports),
+        engines=tuple(
+            replace(engine, verdicts=tuple(engine.verdicts[index] for index in indexes))
+            for engine in reports
+        ),
     )
 
 
@@ -40,14 +53,31 @@ def _find_families(name: str | None) -> list[ColumnFamily]:
         return list(families)
     text = " ".join(name.split()).casefold()
     candidates = families if text else ()
-    exact = [family for family in candidates if text in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))]
-    partial = [family for family in candidates if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))]
+    exact = [
+        family
+        for family in candidates
+        if text in (family.id, family.name.casefold(), *(kind.casefold() for kind in family.types))
+    ]
+    partial = [
+        family
+        for family in candidates
+        if any(text in kind.casefold() for kind in (family.id, family.name, *family.types))
+    ]
     if not exact and not partial:
         # This may be a type with parameters: INT32 DECIMAL(9,2) or DECIMAL(9,2). The last family's types would match any name.
-        partial = [family for family in families[:-1] if any(_is_type(text, kind.casefold()) for kind in family.types)]
+        partial = [
+            family
+            for family in families[:-1]
+            if any(_is_type(text, kind.casefold()) for kind in family.types)
+        ]
     if not exact and not partial:
-        names = {spelling.casefold() for family in families for spelling in (family.name, family.id)}
-        raise UsageError(f"unknown type {name!r}", hint=suggest_names(name, names, (family.name for family in families)))
+        names = {
+            spelling.casefold() for family in families for spelling in (family.name, family.id)
+        }
+        raise UsageError(
+            f"unknown type {name!r}",
+            hint=suggest_names(name, names, (family.name for family in families)),
+        )
     return exact or partial
 
 

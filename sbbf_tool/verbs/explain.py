@@ -14,7 +14,14 @@ from sbbf_tool.errors import NoColumnError, UnreadableError, UsageError
 from sbbf_tool.file.filter_answers import EMPTY_FILTER, by_filter
 from sbbf_tool.file.missing_column import MissingColumn, find_missing
 from sbbf_tool.file.parquet_file import ParquetFile
-from sbbf_tool.file.pruning import answers_by, answers_by_statistics, by_dictionary, call_or_note, format_bounds, row_group_bytes
+from sbbf_tool.file.pruning import (
+    answers_by,
+    answers_by_statistics,
+    by_dictionary,
+    call_or_note,
+    format_bounds,
+    row_group_bytes,
+)
 from sbbf_tool.file.question import Question, values_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import Frozen, opt
@@ -60,7 +67,9 @@ class RowGroupExplanation(Frozen):
 
     @property
     def is_absent(self) -> bool:
-        return ABSENT in (self.statistics, self.dictionary) or (self.filter == ABSENT and self.filter_reason != WRONG_FILTER)
+        return ABSENT in (self.statistics, self.dictionary) or (
+            self.filter == ABSENT and self.filter_reason != WRONG_FILTER
+        )
 
 
 class EngineExplanation(Frozen):
@@ -145,17 +154,27 @@ class Explain(ReadingVerb[ExplainReport]):
         engines, reuse = engines_of(tuple(self.engine_names)), file.run.reuse or Reuse()
         try:
             with file.locate_errors():
-                question = reuse.question_of(reuse.find_column(file.footer.columns, column), values, is_strict=strict)
+                question = reuse.question_of(
+                    reuse.find_column(file.footer.columns, column), values, is_strict=strict
+                )
         except NoColumnError as error:
             missing = find_missing(file, file.run.path, column, strict=strict, tables=reuse.tables)
             if missing is None:
                 raise
             return _explain_missing(file, missing, error, values)
         file.expect_filters([question.column], whole=True)
-        kind, has_mark = arrow_type(file.footer, question.column), has_interval_mark(file.footer, question.column)
-        verdicts_of = partial(list_verdicts, question.column, engines, arrow_type=kind, has_interval_mark=has_mark)
+        kind, has_mark = (
+            arrow_type(file.footer, question.column),
+            has_interval_mark(file.footer, question.column),
+        )
+        verdicts_of = partial(
+            list_verdicts, question.column, engines, arrow_type=kind, has_interval_mark=has_mark
+        )
         unreadable: list[str] = []
-        row_groups = [_explain_row_group(file, at, question, verdicts_of, unreadable) for at in range(file.footer.num_row_groups)]
+        row_groups = [
+            _explain_row_group(file, at, question, verdicts_of, unreadable)
+            for at in range(file.footer.num_row_groups)
+        ]
         is_comparable = all(literal.verdict is None for literal in question.literals)
         count_steps = cache(partial(_count_steps, [pruning.row_group for pruning in row_groups]))
         return ExplainReport(
@@ -163,13 +182,21 @@ class Explain(ReadingVerb[ExplainReport]):
             column=question.column.name,
             type=question.column.type_name,
             value=", ".join(map(question.text, range(len(question)))),
-            note=next((literal.note for literal in question.literals if literal.note is not None), None),
+            note=next(
+                (literal.note for literal in question.literals if literal.note is not None), None
+            ),
             absent=all(pruning.row_group.is_absent for pruning in row_groups),
             bytes=sum(pruning.row_group.bytes for pruning in row_groups),
             column_bytes=sum(pruning.row_group.column_bytes for pruning in row_groups),
             row_groups=tuple(pruning.row_group for pruning in row_groups),
             engines=tuple(
-                _explain_engine(engine, verdict, [(each, each.verdicts[at]) for each in row_groups], count_steps, is_comparable)
+                _explain_engine(
+                    engine,
+                    verdict,
+                    [(each, each.verdicts[at]) for each in row_groups],
+                    count_steps,
+                    is_comparable,
+                )
                 for at, (engine, verdict) in enumerate(zip(engines, verdicts_of(), strict=True))
             ),
             unreadable=tuple(unreadable),
@@ -180,13 +207,20 @@ class Explain(ReadingVerb[ExplainReport]):
 
 
 def explain(
-    path: Readable, column: str, values: object, *, engine_names: Iterable[str] = (), **options: Unpack[ReadOptions]
+    path: Readable,
+    column: str,
+    values: object,
+    *,
+    engine_names: Iterable[str] = (),
+    **options: Unpack[ReadOptions],
 ) -> ExplainReport:
     """Explain what a query for a value, or one of several, reads of one file; see `Explain`, and `ReadingVerb` for the options."""
     return Explain(column, values, engine_names)(path, **options)
 
 
-def _explain_missing(file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]) -> ExplainReport:
+def _explain_missing(
+    file: ParquetFile, missing: MissingColumn, error: NoColumnError, values: Sequence[object]
+) -> ExplainReport:
     """Return the report for a column that the file lacks."""
     answer = _merge([RowGroupAnswer(0, missing.answer(value)) for value in values]).answer
     row_groups = tuple(
@@ -229,13 +263,21 @@ class _Pruning(NamedTuple):
 
 
 def _explain_row_group(
-    file: ParquetFile, number: int, question: Question, verdicts_of: Callable[..., tuple[EngineVerdict, ...]], unreadable: list[str]
+    file: ParquetFile,
+    number: int,
+    question: Question,
+    verdicts_of: Callable[..., tuple[EngineVerdict, ...]],
+    unreadable: list[str],
 ) -> _Pruning:
     """Explain one row group; append the place of an unreadable filter or dictionary, and the reason, to `unreadable`."""
     column = question.column
     candidates = question.candidates()
-    dictionary_answer = call_or_note(unreadable, "dictionary", by_dictionary, file, number, question, candidates)
-    filter_answer = call_or_note(unreadable, "filter", by_filter, file, number, question, candidates)
+    dictionary_answer = call_or_note(
+        unreadable, "dictionary", by_dictionary, file, number, question, candidates
+    )
+    filter_answer = call_or_note(
+        unreadable, "filter", by_filter, file, number, question, candidates
+    )
     remaining: Sequence[int] = range(len(question))
 
     def merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
@@ -246,11 +288,16 @@ def _explain_row_group(
         return merged
 
     statistics = merge(answers_by_statistics(file, number, question))
-    dictionary = None if dictionary_answer is None else merge(answers_by(question, number, dictionary_answer))
+    dictionary = (
+        None
+        if dictionary_answer is None
+        else merge(answers_by(question, number, dictionary_answer))
+    )
     answer = merge(answers_by(question, number, filter_answer))
     stored, has_filter = _find_filter(file, number, column)
     verdicts = verdicts_of(
-        bitset_bytes=stored.header.num_bytes if stored is not None else None, has_length=stored is None or stored.place.length is not None
+        bitset_bytes=stored.header.num_bytes if stored is not None else None,
+        has_length=stored is None or stored.place.length is not None,
     )
     min_value, max_value = format_bounds(file, number, column) or (None, None)
     explanation = RowGroupExplanation(
@@ -265,7 +312,9 @@ def _explain_row_group(
         dictionary=dictionary.answer if dictionary is not None else None,
         dictionary_reason=dictionary.reason if dictionary is not None else None,
         filter=answer.answer,
-        filter_reason=WRONG_FILTER if answer.is_absent and dictionary is not None and dictionary.answer == MAYBE else answer.reason,
+        filter_reason=WRONG_FILTER
+        if answer.is_absent and dictionary is not None and dictionary.answer == MAYBE
+        else answer.reason,
     )
     return _Pruning(explanation, verdicts, has_filter)
 
@@ -276,7 +325,9 @@ def _merge(answers: Sequence[RowGroupAnswer]) -> RowGroupAnswer:
     return maybe or next((each for each in answers if not each.is_absent), answers[0])
 
 
-def _find_filter(file: ParquetFile, row_group: int, column: Column) -> tuple[StoredFilter | None, bool]:
+def _find_filter(
+    file: ParquetFile, row_group: int, column: Column
+) -> tuple[StoredFilter | None, bool]:
     """Return the filter of a chunk, None if it is missing, encrypted or unreadable; and whether engines find a filter there."""
     if file.encryption_of(row_group, column):
         return None, False
@@ -296,7 +347,12 @@ def _explain_engine(
 ) -> EngineExplanation:
     """Explain what one engine skips, by its verdict on the column and on each filter, and why it does or does not use the filters."""
     uses_dictionary = engine.dictionary_first and column_verdict.verdict != UNUSED
-    steps = tuple([_choose_step(*pair, uses_dictionary=uses_dictionary, is_comparable=is_comparable) for pair in pairs])
+    steps = tuple(
+        [
+            _choose_step(*pair, uses_dictionary=uses_dictionary, is_comparable=is_comparable)
+            for pair in pairs
+        ]
+    )
     return EngineExplanation(
         engine=engine.id,
         name=engine.name,
@@ -307,11 +363,22 @@ def _explain_engine(
     )
 
 
-def _count_steps(row_groups: Sequence[RowGroupExplanation], steps: tuple[str, ...]) -> dict[str, Any]:
+def _count_steps(
+    row_groups: Sequence[RowGroupExplanation], steps: tuple[str, ...]
+) -> dict[str, Any]:
     """Return the fields of an `EngineExplanation` that count row groups and bytes."""
-    skipped = [row_group for row_group, step in zip(row_groups, steps, strict=True) if step in (STATISTICS, DICTIONARY, FILTER)]
-    total, skipped_total = ([sum(each.bytes for each in part), sum(each.column_bytes for each in part)] for part in (row_groups, skipped))
-    share, share_of_column = (part / whole if whole else 0.0 for part, whole in zip(skipped_total, total, strict=True))
+    skipped = [
+        row_group
+        for row_group, step in zip(row_groups, steps, strict=True)
+        if step in (STATISTICS, DICTIONARY, FILTER)
+    ]
+    total, skipped_total = (
+        [sum(each.bytes for each in part), sum(each.column_bytes for each in part)]
+        for part in (row_groups, skipped)
+    )
+    share, share_of_column = (
+        part / whole if whole else 0.0 for part, whole in zip(skipped_total, total, strict=True)
+    )
     return {
         "skipped_by_statistics": steps.count(STATISTICS),
         "skipped_by_dictionary": steps.count(DICTIONARY),
@@ -323,7 +390,9 @@ def _count_steps(row_groups: Sequence[RowGroupExplanation], steps: tuple[str, ..
     }
 
 
-def _choose_step(pruning: _Pruning, verdict: EngineVerdict, *, uses_dictionary: bool, is_comparable: bool) -> str:
+def _choose_step(
+    pruning: _Pruning, verdict: EngineVerdict, *, uses_dictionary: bool, is_comparable: bool
+) -> str:
     """Return what the engine does with a row group. It is read for a value that the column cannot store: the conversion is unknown."""
     row_group = pruning.row_group
     if row_group.statistics == ABSENT:
@@ -336,10 +405,18 @@ def _choose_step(pruning: _Pruning, verdict: EngineVerdict, *, uses_dictionary: 
         return HARM
     if not pruning.has_filter or verdict.verdict != USED:
         return READ
-    return HARM if row_group.filter_reason in (WRONG_FILTER, EMPTY_FILTER) else FILTER if row_group.filter == ABSENT else READ
+    return (
+        HARM
+        if row_group.filter_reason in (WRONG_FILTER, EMPTY_FILTER)
+        else FILTER
+        if row_group.filter == ABSENT
+        else READ
+    )
 
 
-def _harm_of(engine: EngineReport, pruning: _Pruning, verdict: EngineVerdict) -> tuple[str | None, str]:
+def _harm_of(
+    engine: EngineReport, pruning: _Pruning, verdict: EngineVerdict
+) -> tuple[str | None, str]:
     """Return the effect of a filter that harms the query, and its explanation."""
     if verdict.verdict == HARM:
         return verdict.effect, verdict.sentence.removeprefix(f"{engine.name}: ")
@@ -347,7 +424,10 @@ def _harm_of(engine: EngineReport, pruning: _Pruning, verdict: EngineVerdict) ->
 
 
 def _explain_steps(
-    engine: EngineReport, column_verdict: EngineVerdict, pairs: Sequence[tuple[_Pruning, EngineVerdict]], steps: Sequence[str]
+    engine: EngineReport,
+    column_verdict: EngineVerdict,
+    pairs: Sequence[tuple[_Pruning, EngineVerdict]],
+    steps: Sequence[str],
 ) -> str:
     """Explain the harm if there is any, otherwise how the engine uses the first filter or, without filters, a filter on this type."""
     if HARM in steps:
@@ -356,4 +436,6 @@ def _explain_steps(
         return pairs[steps.index(FILTER)][1].explanation
     if DICTIONARY in steps:
         return "The chunk's dictionary is queried first, and its answer is exact."
-    return next((verdict for pruning, verdict in pairs if pruning.has_filter), column_verdict).explanation
+    return next(
+        (verdict for pruning, verdict in pairs if pruning.has_filter), column_verdict
+    ).explanation

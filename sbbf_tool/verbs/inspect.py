@@ -134,7 +134,9 @@ class Inspect(ReadingVerb[InspectReport]):
     all_chunks: bool = opt("Also column chunks without a filter", default=False)
     bitsets: bool = opt("Read the bits of filters, not only their headers", default=True)
     search: bool = opt("Search for unreferenced bytes", default=True)
-    engine_names: Iterable[str] = opt("The query engines that warnings are about", default=(), convert=as_engines)
+    engine_names: Iterable[str] = opt(
+        "The query engines that warnings are about", default=(), convert=as_engines
+    )
 
     def needs(self) -> Needs:
         return Needs(columns=tuple(self.columns))
@@ -146,17 +148,33 @@ class Inspect(ReadingVerb[InspectReport]):
         rows: list[FilterReport] = []
         stored: list[StoredFilter] = []
         # Most chunks of a wide file have no filter, and a report for each would cost more than reading the footer.
-        places = None if self.all_chunks else file.footer.filter_places({column.index for column in chosen})
+        places = (
+            None
+            if self.all_chunks
+            else file.footer.filter_places({column.index for column in chosen})
+        )
         for row_group in range(file.footer.num_row_groups) if places is None or places else ():
             rows += [
                 _chunk_report(file, row_group, column, stored, self.bitsets)
                 for column in chosen
                 if places is None or (row_group, column.index) in places
             ]
-        complete = len(chosen) == len(file.footer.columns) and not any(row.unreadable for row in rows)
-        unreferenced = unreferenced_ranges(file, stored) if complete and self.search and self.bitsets else []
-        metadata, numbers = file.footer.metadata, range(file.footer.num_row_groups if file.footer.has_encrypted_chunks else 0)
-        locked = {at for number in numbers for at, meta in enumerate(file.footer.chunk_metas(number)) if meta.is_locked}
+        complete = len(chosen) == len(file.footer.columns) and not any(
+            row.unreadable for row in rows
+        )
+        unreferenced = (
+            unreferenced_ranges(file, stored) if complete and self.search and self.bitsets else []
+        )
+        metadata, numbers = (
+            file.footer.metadata,
+            range(file.footer.num_row_groups if file.footer.has_encrypted_chunks else 0),
+        )
+        locked = {
+            at
+            for number in numbers
+            for at, meta in enumerate(file.footer.chunk_metas(number))
+            if meta.is_locked
+        }
         return InspectReport(
             file=file.name,
             file_bytes=file.source.size,
@@ -166,7 +184,9 @@ class Inspect(ReadingVerb[InspectReport]):
             row_groups=file.footer.num_row_groups,
             filters=tuple(rows),
             columns=_totals(file, chosen, rows, self.all_chunks),
-            unreferenced=tuple(UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced),
+            unreferenced=tuple(
+                UnreferencedRange(unit.start, unit.length, unit.kind) for unit in unreferenced
+            ),
             notes=(
                 *_other_file_notes(file),
                 *_type_notes(file, chosen),
@@ -197,7 +217,13 @@ def _key_notes(file: ParquetFile) -> Iterator[str]:
         yield "the footer's signature was not verified: its key was not given"
 
 
-def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filters: list[StoredFilter], measure: bool) -> FilterReport:
+def _chunk_report(
+    file: ParquetFile,
+    row_group: int,
+    column: Column,
+    stored_filters: list[StoredFilter],
+    measure: bool,
+) -> FilterReport:
     meta = file.footer.chunk_meta(row_group, column.index)
     place = file.footer.filter_place(row_group, column.index)
     fields: dict[str, Any] = {}
@@ -209,7 +235,9 @@ def _chunk_report(file: ParquetFile, row_group: int, column: Column, stored_filt
         try:
             stored = file.stored_filter(row_group, column)
             assert stored is not None
-            read_as, of_draft = _draft(file, stored, measure) if stored.header.readings else (stored, {})
+            read_as, of_draft = (
+                _draft(file, stored, measure) if stored.header.readings else (stored, {})
+            )
             stored_filters.append(read_as)
             fields.update(_of_header(read_as, meta.bytes))
             if measure and not read_as.header.unsupported_reason:
@@ -256,31 +284,50 @@ def _of_bitset(file: ParquetFile, stored: StoredFilter) -> dict[str, Any]:
         "fill_ratio": bloom.fill_ratio,
         "estimated_fpp": bloom.fpp,
         "estimated_ndv": None if math.isinf(ndv) else ndv,
-        "bits_per_value": stored.header.num_bytes * 8 / ndv if ndv and not math.isinf(ndv) else None,
+        "bits_per_value": stored.header.num_bytes * 8 / ndv
+        if ndv and not math.isinf(ndv)
+        else None,
     }
 
 
-def _draft(file: ParquetFile, stored: StoredFilter, measure: bool) -> tuple[StoredFilter, dict[str, Any]]:
+def _draft(
+    file: ParquetFile, stored: StoredFilter, measure: bool
+) -> tuple[StoredFilter, dict[str, Any]]:
     """Read the filter of a draft in the dialect that its values determine; return it with the report's fields about the dialect."""
     from sbbf_tool.file.drafts import recognise_draft
 
     reading = recognise_draft(file, stored) if measure else None
-    dialect_note = f"the values of the column match {reading.dialect.name}" if reading else "the values of the column match several or none"
+    dialect_note = (
+        f"the values of the column match {reading.dialect.name}"
+        if reading
+        else "the values of the column match several or none"
+    )
     if not measure:
         dialect_note = "the values of the column were not compared"
     read_as = reading.stored if reading else stored
-    if len({each.length for each in stored.header.readings}) == 1:  # every reading has the same bitset
-        read_as = stored._replace(header=FilterHeader(stored.header.length, stored.header.num_bytes))
+    if (
+        len({each.length for each in stored.header.readings}) == 1
+    ):  # every reading has the same bitset
+        read_as = stored._replace(
+            header=FilterHeader(stored.header.length, stored.header.num_bytes)
+        )
     return read_as, {
         "dialects": tuple(each.dialect.name for each in stored.header.readings),
         "dialect": reading.dialect.name if reading else None,
-        "warnings": (f"no reader uses it: {stored.header.unsupported_reason}; {dialect_note}", *read_as.warnings()),
+        "warnings": (
+            f"no reader uses it: {stored.header.unsupported_reason}; {dialect_note}",
+            *read_as.warnings(),
+        ),
     }
 
 
 def _offset_warnings(meta: ChunkMeta) -> tuple[str, ...]:
     offset, _ = meta.stated_filter
-    return () if offset is None else (f"bloom_filter_offset is {offset}, which means that there is no filter",)
+    return (
+        ()
+        if offset is None
+        else (f"bloom_filter_offset is {offset}, which means that there is no filter",)
+    )
 
 
 def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
@@ -299,22 +346,35 @@ def _type_notes(file: ParquetFile, columns: Sequence[Column]) -> Iterator[str]:
 
 def _other_file_notes(file: ParquetFile) -> Iterator[str]:
     (paths,) = file.footer.numbers("file_path")
-    elsewhere = [at for at, path in enumerate(paths) if path and file.footer.elsewhere(*divmod(at, len(file.footer.columns)))]
+    elsewhere = [
+        at
+        for at, path in enumerate(paths)
+        if path and file.footer.elsewhere(*divmod(at, len(file.footer.columns)))
+    ]
     if elsewhere:
         first = file.footer.elsewhere(*divmod(elsewhere[0], len(file.footer.columns)))
         yield f"{format_count(len(elsewhere), 'column chunk')} and their filters are in other files, such as {first}: inspect those"
 
 
-def _engine_notes(file: ParquetFile, columns: Sequence[Column], rows: Sequence[FilterReport], engines: Iterable[str]) -> Iterator[str]:
+def _engine_notes(
+    file: ParquetFile,
+    columns: Sequence[Column],
+    rows: Sequence[FilterReport],
+    engines: Iterable[str],
+) -> Iterator[str]:
     """Yield a line for each column with a filter that some engine uses less than expected."""
     filtered = {row.column for row in rows if row.has_filter}
     for column in columns:
         mark = has_interval_mark(file.footer, column)
-        if column.name in filtered and (warnings := list_warnings(column, engines, has_interval_mark=mark)):
+        if column.name in filtered and (
+            warnings := list_warnings(column, engines, has_interval_mark=mark)
+        ):
             yield f"column {column.name}: {'; '.join(warnings)}"
 
 
-def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterReport], all_chunks: bool) -> tuple[ColumnTotal, ...]:
+def _totals(
+    file: ParquetFile, columns: Sequence[Column], rows: list[FilterReport], all_chunks: bool
+) -> tuple[ColumnTotal, ...]:
     with_filter: dict[str, list[FilterReport]] = {}
     for row in rows:
         if row.has_filter:
@@ -325,13 +385,18 @@ def _totals(file: ParquetFile, columns: Sequence[Column], rows: list[FilterRepor
         if not filters and not all_chunks:
             continue
         rates = [row.estimated_fpp for row in filters if row.estimated_fpp is not None]
-        chunks = (file.footer.chunk_meta(number, column.index) for number in range(file.footer.num_row_groups))
+        chunks = (
+            file.footer.chunk_meta(number, column.index)
+            for number in range(file.footer.num_row_groups)
+        )
         totals.append(
             ColumnTotal(
                 column=column.name,
                 row_groups_with_filter=sum(row.unreadable is None for row in filters),
                 row_groups=file.footer.num_row_groups,
-                filter_bytes=sum((row.header_bytes or 0) + (row.bitset_bytes or 0) for row in filters),
+                filter_bytes=sum(
+                    (row.header_bytes or 0) + (row.bitset_bytes or 0) for row in filters
+                ),
                 chunk_bytes=sum(meta.bytes for meta in chunks),
                 mean_fpp=sum(rates) / len(rates) if rates else None,
             )

@@ -58,7 +58,10 @@ def _conditions_of(also: Any) -> tuple[tuple[str, Sequence[object]], ...]:
 
         also = parse_query(also).conditions
     try:
-        return tuple((as_name(column), values_of(values)) for column, values in (also.items() if isinstance(also, Mapping) else also))
+        return tuple(
+            (as_name(column), values_of(values))
+            for column, values in (also.items() if isinstance(also, Mapping) else also)
+        )
     except (TypeError, ValueError):
         raise UsageError(f"also is a condition, or values by column, not {also!r}") from None
 
@@ -85,31 +88,57 @@ class Probe(ReadingVerb[ProbeReport]):
 
     name = "probe"
     report = ProbeReport
-    column: str | None = opt("The column to query; None for every column", convert=lambda name: name and as_name(name))
+    column: str | None = opt(
+        "The column to query; None for every column", convert=lambda name: name and as_name(name)
+    )
     values: object = opt("The values to look for", convert=values_of)
     dialect: str | None = opt("Query filters of this draft of the format too", default=None)
-    filters_only: bool = opt("Query filters alone, not min, max, null counts and dictionaries", default=False)
-    confirm: bool = opt("Read the column where values may be, and answer `present` or `absent`", default=False)
+    filters_only: bool = opt(
+        "Query filters alone, not min, max, null counts and dictionaries", default=False
+    )
+    confirm: bool = opt(
+        "Read the column where values may be, and answer `present` or `absent`", default=False
+    )
     rows: bool = opt("List the rows that have the values; this confirms them", default=False)
-    compares: Callable[[Column], Compared] | None = opt("What decides which values can be compared with a column", default=None)
-    also: Any = opt("What other columns of a row must hold: a condition, or values by column", default=(), convert=_conditions_of)
+    compares: Callable[[Column], Compared] | None = opt(
+        "What decides which values can be compared with a column", default=None
+    )
+    also: Any = opt(
+        "What other columns of a row must hold: a condition, or values by column",
+        default=(),
+        convert=_conditions_of,
+    )
 
     def ensure_valid(self) -> None:
         if self.dialect is not None:
             _find_dialect(self.dialect)
-        if self.column is None and (self.also or len(cast("Sequence[object]", self.values)) > MANY_VALUES):
-            raise UsageError(f"a query of every column takes at most {MANY_VALUES:,} values, and no condition")
+        if self.column is None and (
+            self.also or len(cast("Sequence[object]", self.values)) > MANY_VALUES
+        ):
+            raise UsageError(
+                f"a query of every column takes at most {MANY_VALUES:,} values, and no condition"
+            )
 
     def needs(self) -> Needs:
         columns = (*filter(None, (self.column, *dict(self.also))),)
-        return Needs(columns=columns, values=self.values, excludes=self.column is not None and self.compares is None)
+        return Needs(
+            columns=columns,
+            values=self.values,
+            excludes=self.column is not None and self.compares is None,
+        )
 
     def on(self, file: ParquetFile) -> ProbeReport:
         if self.column is None:
             file.expect_filters(file.footer.columns)  # those of all columns concurrently
-            return _merge(file, self.values, [self._report(file, [each]) for each in _list_conditions(file, self.values)])
+            return _merge(
+                file,
+                self.values,
+                [self._report(file, [each]) for each in _list_conditions(file, self.values)],
+            )
         also = [_find_condition(file, *condition) for condition in self.also]
-        return self._report(file, [_find_condition(file, self.column, self.values, self.compares), *also])
+        return self._report(
+            file, [_find_condition(file, self.column, self.values, self.compares), *also]
+        )
 
     def _report(self, file: ParquetFile, conditions: list[_Condition]) -> ProbeReport:
         # The report is about the first of the columns that the file has: only its values can be in some rows and not in others.
@@ -118,27 +147,57 @@ class Probe(ReadingVerb[ProbeReport]):
         unreadable: list[str] = []
         numbers: Sequence[int] = range(file.footer.num_row_groups)
         for each in sorted(conditions, key=lambda each: isinstance(each.about, Question)):
-            numbers = each.narrow(file, numbers, unreadable, dialect=draft, filters_only=self.filters_only)
+            numbers = each.narrow(
+                file, numbers, unreadable, dialect=draft, filters_only=self.filters_only
+            )
         numbers, about = tuple(numbers), first.about
         rows: Sequence[RowMatch] = ()
         if isinstance(about, Question):
-            answers, queried = [first.answers[number] for number in numbers], about.queried if self.compares is None else ()
+            answers, queried = (
+                [first.answers[number] for number in numbers],
+                about.queried if self.compares is None else (),
+            )
             if self.confirm or self.rows:
-                hits, inconclusive, rows = _confirm(file, about, answers, also, unreadable, with_rows=self.rows)
+                hits, inconclusive, rows = _confirm(
+                    file, about, answers, also, unreadable, with_rows=self.rows
+                )
             else:
                 hits, inconclusive = _find_hits(about, answers), _find_undecided(about, answers)
             if first.others and numbers and len(about):
-                hits = (*hits, *(Hit(_text_of(value), numbers, CANNOT_SAY, _OTHER_TYPE) for value in first.others))
+                hits = (
+                    *hits,
+                    *(
+                        Hit(_text_of(value), numbers, CANNOT_SAY, _OTHER_TYPE)
+                        for value in first.others
+                    ),
+                )
             elif first.others and numbers:
                 inconclusive = (InconclusiveRowGroups(numbers, CANNOT_SAY, _OTHER_TYPE),)
         else:
             texts = [(_text_of(value), about.answer(value)) for value in first.values]
-            queried = tuple(QueriedValue(text, answer, about.reason) for text, answer in texts) if len(texts) <= MANY_VALUES else ()
-            may_be = ((at, text) for at, (text, answer) in enumerate(texts) if answer == MAYBE and numbers)
-            hits = tuple(Hit(text, numbers, MAYBE, about.reason, position=at) for at, text in may_be)
-            inconclusive = () if about.is_certain or not numbers else (InconclusiveRowGroups(numbers, CANNOT_SAY, about.reason),)
+            queried = (
+                tuple(QueriedValue(text, answer, about.reason) for text, answer in texts)
+                if len(texts) <= MANY_VALUES
+                else ()
+            )
+            may_be = (
+                (at, text) for at, (text, answer) in enumerate(texts) if answer == MAYBE and numbers
+            )
+            hits = tuple(
+                Hit(text, numbers, MAYBE, about.reason, position=at) for at, text in may_be
+            )
+            inconclusive = (
+                ()
+                if about.is_certain or not numbers
+                else (InconclusiveRowGroups(numbers, CANNOT_SAY, about.reason),)
+            )
         questions = [each.about for each in conditions if isinstance(each.about, Question)]
-        notes = (literal.note for each in questions for literal in each.row.special.values() if literal.note is not None)
+        notes = (
+            literal.note
+            for each in questions
+            for literal in each.row.special.values()
+            if literal.note is not None
+        )
         return ProbeReport(
             file=file.name,
             column=about.column.name if isinstance(about, Question) else about.name,
@@ -151,7 +210,11 @@ class Probe(ReadingVerb[ProbeReport]):
             requests=file.source.requests,
             unreadable=tuple(unreadable),
             rows=rows,
-            named_columns=tuple(each.named for each in (first, *also) if not (file.is_in_table and not isinstance(each.about, Question))),
+            named_columns=tuple(
+                each.named
+                for each in (first, *also)
+                if not (file.is_in_table and not isinstance(each.about, Question))
+            ),
             unfit=tuple(unfit for each in questions for unfit in each.unfit),
             warnings=tuple(warning for each in questions for warning in each.warnings(file.footer)),
             notes=tuple(dict.fromkeys(notes)),
@@ -186,33 +249,57 @@ class _Condition(Frozen):
     answers: dict[int, RowGroupAnswers] = field(factory=dict)
     """What is known of each row group that may have such rows."""
 
-    def narrow(self, file: ParquetFile, row_groups: Sequence[int], unreadable: list[str], **options: Any) -> Sequence[int]:
+    def narrow(
+        self, file: ParquetFile, row_groups: Sequence[int], unreadable: list[str], **options: Any
+    ) -> Sequence[int]:
         """Return the row groups of these that may have such rows."""
         if not isinstance(self.about, Question):
-            return row_groups if any(self.about.answer(value) != ABSENT for value in self.values) else ()
+            return (
+                row_groups
+                if any(self.about.answer(value) != ABSENT for value in self.values)
+                else ()
+            )
         answers = narrow(file, self.about, row_groups, unreadable, **options)
         self.answers.clear()
-        self.answers.update({each.row_group: each for each in answers if self.others or not each.is_absent})
+        self.answers.update(
+            {each.row_group: each for each in answers if self.others or not each.is_absent}
+        )
         return tuple(self.answers)
 
 
-def _find_condition(file: ParquetFile, name: str, values: object, compares: Callable[[Column], Compared] | None = None) -> _Condition:
+def _find_condition(
+    file: ParquetFile,
+    name: str,
+    values: object,
+    compares: Callable[[Column], Compared] | None = None,
+) -> _Condition:
     """Return the condition that the column with this name has one of the values, or one of those that `compares` accepts."""
-    assert isinstance(values, Sequence), "the values of a verb are converted once: files share the question about them"
+    assert isinstance(values, Sequence), (
+        "the values of a verb are converted once: files share the question about them"
+    )
     strict, reuse = file.run.strict, file.run.reuse or Reuse()
     try:
         with file.locate_errors():
             column = reuse.find_column(file.footer.columns, name)
             named = NamedColumn(name, column.type_name)
             accepts = True if compares is None else compares(column)
-            known = values if accepts is True else [value for value in values if _accept(accepts, value)]
+            known = (
+                values
+                if accepts is True
+                else [value for value in values if _accept(accepts, value)]
+            )
             try:
-                question = reuse.question_of(column, known, is_strict=strict or compares is not None)
+                question = reuse.question_of(
+                    column, known, is_strict=strict or compares is not None
+                )
             except UsageError:
                 if compares is None:
                     raise
                 # The column can hold none of them but null.
-                question, accepts = reuse.question_of(column, [value for value in values if value is None]), False
+                question, accepts = (
+                    reuse.question_of(column, [value for value in values if value is None]),
+                    False,
+                )
     except NoColumnError as error:
         from sbbf_tool.file.missing_column import find_missing
 
@@ -220,7 +307,12 @@ def _find_condition(file: ParquetFile, name: str, values: object, compares: Call
         if missing is None:
             raise
         return _Condition(values, missing.name_column(error), missing)
-    return _Condition(values, named, question, () if accepts is True else [value for value in values if not _accept(accepts, value)])
+    return _Condition(
+        values,
+        named,
+        question,
+        () if accepts is True else [value for value in values if not _accept(accepts, value)],
+    )
 
 
 def _accept(accepts: Compared, value: object) -> bool:
@@ -236,7 +328,11 @@ def _list_conditions(file: ParquetFile, values: Any) -> Iterator[_Condition]:
     for column in columns:
         question = reuse.question_of(column, values, is_strict=None)
         yield _Condition(values, NamedColumn(column.name, column.type_name), question)
-    paths = path.columns.table_paths if isinstance(path, TableFile) else {(key,) for key in partition_values(file.name)}
+    paths = (
+        path.columns.table_paths
+        if isinstance(path, TableFile)
+        else {(key,) for key in partition_values(file.name)}
+    )
     for name in sorted(map(quote, paths - {column.short_path for column in columns})):
         fitting, missing = [], find_missing(file, path, name, strict=False, tables=reuse.tables)
         assert missing is not None, "only a table without a schema has no answer"
@@ -251,7 +347,11 @@ def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> Pr
     """Merge the reports of every column into one, in which hits and rows name the column."""
     unfit = Counter((each.value, each.position) for report in reports for each in report.unfit)
     num_rows = sum(len(report.rows) for report in reports)
-    rows = LongSequence(RowMatch, lambda: (tuple(vars(row).values()) for report in reports for row in report.rows), num_rows)
+    rows = LongSequence(
+        RowMatch,
+        lambda: (tuple(vars(row).values()) for report in reports for row in report.rows),
+        num_rows,
+    )
     return ProbeReport(
         file=file.name,
         column=None,
@@ -259,12 +359,20 @@ def _merge(file: ParquetFile, values: Any, reports: Sequence[ProbeReport]) -> Pr
         num_values=len(values),
         row_groups=file.footer.num_row_groups,
         hits=tuple(replace(hit, column=report.column) for report in reports for hit in report.hits),
-        inconclusive=tuple(replace(each, column=report.column) for report in reports for each in report.inconclusive),
+        inconclusive=tuple(
+            replace(each, column=report.column)
+            for report in reports
+            for each in report.inconclusive
+        ),
         bytes_read=file.source.bytes_read,
         requests=file.source.requests,
         unreadable=tuple(place for report in reports for place in report.unreadable),
         rows=rows if num_rows > MANY_VALUES else tuple(rows),
-        unfit=tuple(UnfitValue(*value, "no column can hold the value") for value, count in unfit.items() if count == len(reports)),
+        unfit=tuple(
+            UnfitValue(*value, "no column can hold the value")
+            for value, count in unfit.items()
+            if count == len(reports)
+        ),
         warnings=tuple(dict.fromkeys(warning for report in reports for warning in report.warnings)),
     )
 
@@ -278,8 +386,14 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
             verdict = each.verdicts[place]
             if not verdict.is_absent:
                 row_groups.setdefault((verdict.answer, verdict.reason), []).append(each.row_group)
-        alone[at] = [(literal.text, tuple(group), answer, reason, None, at) for (answer, reason), group in row_groups.items()]
-    bitmaps = [*((each.row_group, each.answers.values) for each in answers), (-1, bitmap_of(at for at, hits in alone.items() if hits))]
+        alone[at] = [
+            (literal.text, tuple(group), answer, reason, None, at)
+            for (answer, reason), group in row_groups.items()
+        ]
+    bitmaps = [
+        *((each.row_group, each.answers.values) for each in answers),
+        (-1, bitmap_of(at for at, hits in alone.items() if hits)),
+    ]
 
     def rows() -> Iterator[tuple[object, ...]]:
         for at, row_groups in iterate(bitmaps):
@@ -291,17 +405,29 @@ def _find_hits(question: Question, answers: Sequence[RowGroupAnswers]) -> Sequen
     return LongSequence(Hit, rows, count) if count > MANY_VALUES else LongSequence.of(Hit, rows())
 
 
-def _find_undecided(question: Question, answers: Sequence[RowGroupAnswers]) -> tuple[InconclusiveRowGroups, ...]:
+def _find_undecided(
+    question: Question, answers: Sequence[RowGroupAnswers]
+) -> tuple[InconclusiveRowGroups, ...]:
     """Return the row groups that no filter or dictionary has excluded for the values that statistics leave."""
     groups: dict[tuple[str, str | None, tuple[int, ...] | None], list[int]] = {}
     for each in answers:
         if each.is_undecided:
             positions = None
-            if len(question) <= MANY_VALUES and len(owners := question.hashes_in(each.candidates)[1]) < len(question.row.hashes):
+            if len(question) <= MANY_VALUES and len(
+                owners := question.hashes_in(each.candidates)[1]
+            ) < len(question.row.hashes):
                 positions = tuple(sorted(set(owners)))
-            groups.setdefault((each.answers.answer, each.answers.reason, positions), []).append(each.row_group)
+            groups.setdefault((each.answers.answer, each.answers.reason, positions), []).append(
+                each.row_group
+            )
     return tuple(
-        InconclusiveRowGroups(tuple(row_groups), answer, reason, None if at is None else tuple(map(question.text, at)), at or ())
+        InconclusiveRowGroups(
+            tuple(row_groups),
+            answer,
+            reason,
+            None if at is None else tuple(map(question.text, at)),
+            at or (),
+        )
         for (answer, reason, at), row_groups in groups.items()
     )
 
@@ -316,7 +442,11 @@ def _confirm(
     with_rows: bool,
 ) -> tuple[Sequence[Hit], tuple[InconclusiveRowGroups, ...], Sequence[RowMatch]]:
     """Read the columns of the row groups that may hold values: return the values that are there, and what reading cannot show."""
-    row_groups, counts, open_answers = dict[int, list[int]](), Counter[int](), list[RowGroupAnswers]()
+    row_groups, counts, open_answers = (
+        dict[int, list[int]](),
+        Counter[int](),
+        list[RowGroupAnswers](),
+    )
     deletes = file.run.path.deletes if isinstance(file.run.path, TableFile) else ()
     found_rows: dict[int, list[ValueRows]] = {}
 
@@ -343,16 +473,35 @@ def _confirm(
     for row_group, found in found_rows.items():
         count(row_group, found)
     answer, lists_rows = PRESENT if doubt is None else CANNOT_SAY, with_rows and doubt is None
-    present = (Hit(question.text(at), tuple(row_groups[at]), answer, doubt, None if doubt else counts[at], at) for at in sorted(row_groups))
+    present = (
+        Hit(
+            question.text(at),
+            tuple(row_groups[at]),
+            answer,
+            doubt,
+            None if doubt else counts[at],
+            at,
+        )
+        for at in sorted(row_groups)
+    )
 
     def list_rows() -> Iterator[tuple[int, int, str, str]]:
         for row_group, found in found_rows.items() if lists_rows else ():
             for row, at in merge(*(zip(rows, repeat(position)) for position, rows in found)):
-                yield row_group, first_rows[row_group] + row, question.text(at), question.column.name
+                yield (
+                    row_group,
+                    first_rows[row_group] + row,
+                    question.text(at),
+                    question.column.name,
+                )
 
     listed = LongSequence(RowMatch, list_rows, counts.total() if lists_rows else 0)
     hits = (*present, *_find_hits(question, open_answers))
-    return hits, _find_undecided(question, open_answers), listed if len(listed) > MANY_VALUES else tuple(listed)
+    return (
+        hits,
+        _find_undecided(question, open_answers),
+        listed if len(listed) > MANY_VALUES else tuple(listed),
+    )
 
 
 def _read(
@@ -371,11 +520,18 @@ def _read(
         RowGroupAnswer(answers.row_group, ABSENT) if can_confirm(question, at) else verdict
         for (at, _), verdict in zip(question.verdicts, answers.verdicts, strict=True)
     ]
-    return found, answers._replace(answers=BulkAnswer(b"", CANNOT_SAY, uncertain) if uncertain else BulkAnswer(), verdicts=verdicts)
+    return found, answers._replace(
+        answers=BulkAnswer(b"", CANNOT_SAY, uncertain) if uncertain else BulkAnswer(),
+        verdicts=verdicts,
+    )
 
 
 def _keep_rows(
-    file: ParquetFile, found: list[ValueRows], rest: RowGroupAnswers, also: Sequence[_Condition], unreadable: list[str]
+    file: ParquetFile,
+    found: list[ValueRows],
+    rest: RowGroupAnswers,
+    also: Sequence[_Condition],
+    unreadable: list[str],
 ) -> tuple[list[ValueRows], RowGroupAnswers]:
     """Keep, of what `_read` returns, the rows that satisfy the other conditions."""
     import numpy as np
@@ -397,7 +553,10 @@ def _keep_rows(
             for _, numbers in others:
                 rows[np.asarray(numbers, np.int64)] = True
             if not open_answers.is_absent:
-                doubts = (open_answers.answers.reason, *(verdict.reason for verdict in open_answers.verdicts if not verdict.is_absent))
+                doubts = (
+                    open_answers.answers.reason,
+                    *(verdict.reason for verdict in open_answers.verdicts if not verdict.is_absent),
+                )
                 doubt = next(filter(None, doubts), CANNOT_SAY)
         certain &= rows
         if doubt is None:

@@ -22,7 +22,11 @@ from sbbf_tool.frozen import Frozen, field, replace
 from sbbf_tool.numbers import format_count
 from sbbf_tool.parquet import int96
 from sbbf_tool.parquet.columns import Column
-from sbbf_tool.parquet.dataset_schema import is_cast, why_read_differently, with_columns_of_all_files
+from sbbf_tool.parquet.dataset_schema import (
+    is_cast,
+    why_read_differently,
+    with_columns_of_all_files,
+)
 from sbbf_tool.parquet.literals import parse_object
 from sbbf_tool.reports.tabular import Tabular
 from sbbf_tool.storage import places
@@ -88,7 +92,13 @@ class PruneReport(Tabular):
 
 
 _COUNTS = (
-    *("total_files", "total_row_groups", "skipped_by_statistics", "skipped_by_dictionary", "skipped_by_filter"),
+    *(
+        "total_files",
+        "total_row_groups",
+        "skipped_by_statistics",
+        "skipped_by_dictionary",
+        "skipped_by_filter",
+    ),
     *("total_bytes", "bytes_to_read", "bytes_read", "requests"),
 )
 
@@ -154,21 +164,31 @@ class _PrunedDataset:
         import pyarrow.dataset as ds
 
         if isinstance(dataset, ds.UnionDataset):
-            return ds.UnionDataset(dataset.schema, [self.prune_dataset(child) for child in dataset.children])
+            return ds.UnionDataset(
+                dataset.schema, [self.prune_dataset(child) for child in dataset.children]
+            )
         fragments_to_read = []
         try:
             fragments = list(dataset.get_fragments())
         except ValueError:
             # pyarrow does not expose the filter.
-            raise UsageError("cannot prune a filtered dataset", hint="prune first, then filter") from None
+            raise UsageError(
+                "cannot prune a filtered dataset", hint="prune first, then filter"
+            ) from None
         for fragment in fragments:
             if not isinstance(fragment, ds.ParquetFileFragment):
-                raise UsageError(f"cannot prune a dataset of {type(fragment).__name__} objects: it must consist of Parquet files")
+                raise UsageError(
+                    f"cannot prune a dataset of {type(fragment).__name__} objects: it must consist of Parquet files"
+                )
             if row_groups := self._prune_fragment(fragment, dataset.schema):
                 fragments_to_read.append(fragment.subset(row_group_ids=row_groups))
-        return ds.FileSystemDataset(fragments_to_read, dataset.schema, dataset.format, dataset.filesystem)
+        return ds.FileSystemDataset(
+            fragments_to_read, dataset.schema, dataset.format, dataset.filesystem
+        )
 
-    def _prune_fragment(self, fragment: ds.ParquetFileFragment, schema: pa.Schema) -> tuple[int, ...]:
+    def _prune_fragment(
+        self, fragment: ds.ParquetFileFragment, schema: pa.Schema
+    ) -> tuple[int, ...]:
         """Return the row groups that remain, and count them."""
         remaining = numbers = _list_row_groups(fragment)
         name, warning, sizes = fragment.path, "", dict.fromkeys(numbers, 0)
@@ -179,7 +199,9 @@ class _PrunedDataset:
                 question, warning = self._ask(fragment, schema, file)
                 if question is not None:
                     remaining = self._prune_row_groups(file, numbers, question)
-                    self.counts.update(bytes_read=file.source.bytes_read, requests=file.source.requests)
+                    self.counts.update(
+                        bytes_read=file.source.bytes_read, requests=file.source.requests
+                    )
         except (UnreadableError, RefusedError) as error:
             warning = error.message
         self.warnings += [f"{name}: not pruned: {warning}"] if warning else []
@@ -192,7 +214,9 @@ class _PrunedDataset:
         )
         return remaining
 
-    def _ask(self, fragment: ds.ParquetFileFragment, schema: pa.Schema, file: ParquetFile) -> tuple[Question | None, str]:
+    def _ask(
+        self, fragment: ds.ParquetFileFragment, schema: pa.Schema, file: ParquetFile
+    ) -> tuple[Question | None, str]:
         """Return the question for a file; None, and the reason, if its row groups cannot be pruned."""
         try:
             with file.locate_errors():
@@ -214,9 +238,13 @@ class _PrunedDataset:
             # The column's type in the dataset may hold a value that its type in the file cannot.
             if leaf.physical == "INT96":
                 return None, error.message
-            return self._reuse.question_of(leaf, _add_equal_values(leaf, self._values), is_strict=False), ""
+            return self._reuse.question_of(
+                leaf, _add_equal_values(leaf, self._values), is_strict=False
+            ), ""
 
-    def _prune_row_groups(self, file: ParquetFile, numbers: tuple[int, ...], question: Question) -> tuple[int, ...]:
+    def _prune_row_groups(
+        self, file: ParquetFile, numbers: tuple[int, ...], question: Question
+    ) -> tuple[int, ...]:
         unreadable: list[str] = []
         answers = list(narrow(file, question, numbers, unreadable))
         if unreadable:
@@ -241,18 +269,34 @@ def _add_equal_values(column: Column, values: tuple[object, ...]) -> tuple[objec
     They are a pandas timestamp without its nanoseconds; for a binary column, the bytes of a string, since `0x61` and `null` have other
     meanings in this tool; for INT96, the instants beyond 64 bits of nanoseconds that pyarrow reads as the value.
     """
-    extra_values: list[object] = [value.floor("us") for value in values if getattr(value, "nanosecond", 0) and hasattr(value, "floor")]
+    extra_values: list[object] = [
+        value.floor("us")
+        for value in values
+        if getattr(value, "nanosecond", 0) and hasattr(value, "floor")
+    ]
     if column.logical is None and column.physical in ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"):
-        texts = (value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str))
+        texts = (
+            value.encode("utf-8", "surrogateescape") for value in values if isinstance(value, str)
+        )
         extra_values += [text for text in texts if column.width in (None, len(text))]
     if column.physical == "INT96":
-        instants = [int96.instant_of(form) for value in values for form in parse_object(column, value).forms[:1]]
-        extra_values += [int96.forms_of(equal_instant)[0] for instant in instants for equal_instant in int96.instants_read_as(instant)]
+        instants = [
+            int96.instant_of(form)
+            for value in values
+            for form in parse_object(column, value).forms[:1]
+        ]
+        extra_values += [
+            int96.forms_of(equal_instant)[0]
+            for instant in instants
+            for equal_instant in int96.instants_read_as(instant)
+        ]
     return (*values, *extra_values) if extra_values else values
 
 
 def _build_error(path: str, error: Exception) -> UnreadableError:
-    return UnreadableError(f"pyarrow cannot read it as a dataset ({' '.join(str(error).split())[:200]})", file=path)
+    return UnreadableError(
+        f"pyarrow cannot read it as a dataset ({' '.join(str(error).split())[:200]})", file=path
+    )
 
 
 def _open_fragment(fragment: ds.ParquetFileFragment, reuse: Reuse) -> ParquetFile:
@@ -269,7 +313,9 @@ def _ensure_no_table(name: str) -> None:
         raise RefusedError(reason, file=redact(name), hint=hint)
 
 
-def _open_dataset(names: list[str | os.PathLike[str]], files_in: FileSystemLike | None) -> tuple[ds.Dataset, _OpenFile]:
+def _open_dataset(
+    names: list[str | os.PathLike[str]], files_in: FileSystemLike | None
+) -> tuple[ds.Dataset, _OpenFile]:
     """Return a dataset of the files with these names, and a function that opens one of the files."""
     for name in names:
         if not isinstance(name, str | bytes | os.PathLike):
@@ -293,4 +339,6 @@ def _open_dataset(names: list[str | os.PathLike[str]], files_in: FileSystemLike 
         dataset = ds.dataset(paths, filesystem=filesystem, format="parquet", partitioning="hive")
     except (OSError, pa.ArrowException) as error:
         raise _build_error(files[0], error) from error
-    return with_columns_of_all_files(dataset), lambda fragment, reuse: ParquetFile.open(by_path[fragment.path], reuse=reuse)
+    return with_columns_of_all_files(dataset), lambda fragment, reuse: ParquetFile.open(
+        by_path[fragment.path], reuse=reuse
+    )

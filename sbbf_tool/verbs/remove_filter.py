@@ -18,8 +18,20 @@ from sbbf_tool.editing.build import mistake
 from sbbf_tool.editing.edit import Edit, OpenEdit
 from sbbf_tool.editing.publish import ensure_same_footer
 from sbbf_tool.editing.targets import check_changeable, choose_columns
-from sbbf_tool.errors import LockedError, NothingToDoError, RefusedError, UnreadableError, UsageError
-from sbbf_tool.file.layout import OLD_FILTER, OLD_FOOTER, end_of_data, ranges_between, unreferenced_ranges
+from sbbf_tool.errors import (
+    LockedError,
+    NothingToDoError,
+    RefusedError,
+    UnreadableError,
+    UsageError,
+)
+from sbbf_tool.file.layout import (
+    OLD_FILTER,
+    OLD_FOOTER,
+    end_of_data,
+    ranges_between,
+    unreferenced_ranges,
+)
 from sbbf_tool.file.own_tail import addition_of, find_own_tail, footer_ending_at
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import opt
@@ -74,7 +86,9 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
 
     def ensure_valid(self) -> None:
         if self.ours and (self.columns or self.compact):
-            raise UsageError("to restore a file, its columns are not chosen, and nothing is compacted")
+            raise UsageError(
+                "to restore a file, its columns are not chosen, and nothing is compacted"
+            )
 
     def needs(self) -> Needs:
         return Needs(data=True)
@@ -89,7 +103,10 @@ class RemoveFilter(ChangingVerb[RemoveReport]):
         change.ensure_replaceable()
         report = partial(
             RemoveReport,
-            filters=tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in sorted(chunks)),
+            filters=tuple(
+                RemovedFilter(row_group, file.footer.columns[column].name)
+                for row_group, column in sorted(chunks)
+            ),
             method=method,
             named_columns=file.name_columns(names),
             unreferenced_bytes=_count_unreferenced(file, chunks, patch, method),
@@ -115,9 +132,17 @@ def _restore(change: OpenEdit) -> RemoveReport:
     file = change.file
     check_changeable(file)
     if change.is_copied:
-        raise RefusedError("a table is restored by its own means", file=file.name, hint="restore the version before the change")
+        raise RefusedError(
+            "a table is restored by its own means",
+            file=file.name,
+            hint="restore the version before the change",
+        )
     if file.footer.has_locked_chunks():
-        raise LockedError("columns are encrypted, and may refer to any byte", file=file.name, hint="give the keys of all columns")
+        raise LockedError(
+            "columns are encrypted, and may refer to any byte",
+            file=file.name,
+            hint="give the keys of all columns",
+        )
     start = find_own_tail(file).start
     before = None if start == file.footer.end else footer_ending_at(file, start)
     if before is None:
@@ -127,9 +152,13 @@ def _restore(change: OpenEdit) -> RemoveReport:
     change.ensure_replaceable()
     now, then = file.footer.filter_places(), before.filter_places()
     chunks = sorted(key for key, place in now.items() if then.get(key) != place)
-    removed = tuple(RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in chunks)
+    removed = tuple(
+        RemovedFilter(row_group, file.footer.columns[column].name) for row_group, column in chunks
+    )
     report = partial(RemoveReport, filters=removed, method=TRUNCATED, unreferenced_bytes=0)
-    return change.publish(Patch(before.end, (), before.raw, {}), report, partial(_compare_restored, file, before))
+    return change.publish(
+        Patch(before.end, (), before.raw, {}), report, partial(_compare_restored, file, before)
+    )
 
 
 def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
@@ -137,7 +166,11 @@ def _ensure_no_errors(file: ParquetFile, before: Footer) -> None:
     from sbbf_tool.rules.verification import report_of
 
     report = report_of(file.before(before.end))
-    errors = [f"{finding.rule} (column {finding.column})" for finding in report.findings if finding.severity == ERROR]
+    errors = [
+        f"{finding.rule} (column {finding.column})"
+        for finding in report.findings
+        if finding.severity == ERROR
+    ]
     if errors or report.unreadable:
         reason = f"a filter from before the first change by sbbf is wrong, and would come back: {[*errors, *report.unreadable][0]}"
         raise RefusedError(reason, file=file.name, hint="remove filters by their columns instead")
@@ -153,14 +186,24 @@ def _choose_chunks(file: ParquetFile, names: tuple[str, ...], strict: bool) -> s
     check_changeable(file)
     columns = choose_columns(file, names, strict=strict) or list(file.footer.columns)
     for column in columns:
-        if any(file.footer.is_locked(number, column.index) for number in range(file.footer.num_row_groups)):
+        if any(
+            file.footer.is_locked(number, column.index)
+            for number in range(file.footer.num_row_groups)
+        ):
             hint = f"give the key of column {column.name}, or choose other columns"
-            raise LockedError("the metadata of the column is encrypted", file=file.name, place=f"column {column.name}", hint=hint)
+            raise LockedError(
+                "the metadata of the column is encrypted",
+                file=file.name,
+                place=f"column {column.name}",
+                hint=hint,
+            )
     chunks = file.footer.recorded_chunks()
     chosen = {column.index for column in columns}
     keys = {key for key in chunks if key[1] in chosen}
     if names and not keys and columns:
-        raise NothingToDoError("the column has no filter to remove", file=file.name, place=f"column {columns[0].name}")
+        raise NothingToDoError(
+            "the column has no filter to remove", file=file.name, place=f"column {columns[0].name}"
+        )
     return keys
 
 
@@ -172,7 +215,9 @@ def _plan(change: OpenEdit, keys: set[ChunkKey], compact: bool) -> tuple[Patch, 
     if compact:
         patch = _plan_compaction(file, keys, change.spool)
         if not keys and patch.size >= file.source.size:
-            raise NothingToDoError("there is no filter to remove, and nothing to compact", file=file.name)
+            raise NothingToDoError(
+                "there is no filter to remove, and nothing to compact", file=file.name
+            )
         return patch, COMPACTED
     if not keys:
         raise NothingToDoError("no column has a filter to remove", file=file.name)
@@ -191,17 +236,25 @@ def _footer_without(file: ParquetFile, keys: set[ChunkKey]) -> Footer | None:
             return None
         footer = addition.before
         remaining = {key for key in remaining if footer.filter_place(*key) is not None}
-    while not footer.num_row_groups and (equal := footer_ending_at(file, footer.start)) is not None and equal.raw == footer.raw:
+    while (
+        not footer.num_row_groups
+        and (equal := footer_ending_at(file, footer.start)) is not None
+        and equal.raw == footer.raw
+    ):
         # An add without a filter to write may have written the footer again.
         footer = equal
     return footer
 
 
-def _is_footer_with(footer: Footer, before: Footer, filters: Mapping[ChunkKey, FilterPlace]) -> bool:
+def _is_footer_with(
+    footer: Footer, before: Footer, filters: Mapping[ChunkKey, FilterPlace]
+) -> bool:
     """Return whether `footer` equals `before` with these filters set, to the byte."""
     try:
         # Encrypting the same metadata twice gives different bytes, so plaintexts are compared.
-        return before.set_filters(filters, leave_decrypted=True) == decrypt_metadata(footer.raw, filters, footer.cipher)
+        return before.set_filters(filters, leave_decrypted=True) == decrypt_metadata(
+            footer.raw, filters, footer.cipher
+        )
     except UnreadableError:
         # `before` has no such chunks: it is the footer of another file.
         return False
@@ -211,7 +264,9 @@ def _readable_filters(file: ParquetFile, without: set[ChunkKey]) -> dict[ChunkKe
     filters = {}
     for row_group in range(file.footer.num_row_groups):
         for column in file.footer.columns:
-            if (row_group, column.index) not in without and file.encryption_of(row_group, column) is None:
+            if (row_group, column.index) not in without and file.encryption_of(
+                row_group, column
+            ) is None:
                 stored = file.stored_filter(row_group, column)
                 if stored is not None:
                     filters[row_group, column.index] = stored
@@ -226,17 +281,31 @@ def _plan_compaction(file: ParquetFile, keys: set[ChunkKey], spool: Spool) -> Pa
     """
     kept_filters = _readable_filters(file, without=keys)
     leftovers = ranges_between(file, list(kept_filters.values()))
-    old_footers = [footer_ending_at(file, unused_range.end) for unused_range in leftovers if unused_range.kind == OLD_FOOTER]
+    old_footers = [
+        footer_ending_at(file, unused_range.end)
+        for unused_range in leftovers
+        if unused_range.kind == OLD_FOOTER
+    ]
     footers = [file.footer, *filter(None, old_footers)]
-    referenced_offsets = {place.offset for footer in footers for place in footer.filter_places().values()}
+    referenced_offsets = {
+        place.offset for footer in footers for place in footer.filter_places().values()
+    }
     droppable = [
         unused_range
         for unused_range in leftovers
-        if unused_range.kind == OLD_FOOTER or (unused_range.kind == OLD_FILTER and unused_range.start in referenced_offsets)
+        if unused_range.kind == OLD_FOOTER
+        or (unused_range.kind == OLD_FILTER and unused_range.start in referenced_offsets)
     ]
-    keep = max([end_of_data(file.footer), *(unused_range.end for unused_range in leftovers if unused_range not in droppable)])
+    keep = max(
+        [
+            end_of_data(file.footer),
+            *(unused_range.end for unused_range in leftovers if unused_range not in droppable),
+        ]
+    )
     # A filter that begins before the cut is kept whole, in place.
-    keep = max([keep, *(stored.end for stored in kept_filters.values() if stored.place.offset < keep)])
+    keep = max(
+        [keep, *(stored.end for stored in kept_filters.values() if stored.place.offset < keep)]
+    )
     # The spool keeps a copy to compare with the new object in an object store: by then, the old object no longer exists.
     moved_filters = {
         key: (spool.append(file.source.read(stored.place.offset, stored.length)),)
@@ -255,13 +324,21 @@ def _count_unreferenced(file: ParquetFile, keys: set[ChunkKey], patch: Patch, me
         return 0
     ranges = unreferenced_ranges(file, list(_readable_filters(file, without=keys).values()))
     if file.footer.has_locked_chunks():
-        places = {place for key in keys if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep}
+        places = {
+            place
+            for key in keys
+            if (place := file.footer.filter_place(*key)) is not None and place.offset < patch.keep
+        }
         num_bytes = sum(place.length or 0 for place in places)
         num_bytes += sum(
-            unused_range.length for unused_range in ranges if unused_range.kind == OLD_FOOTER and unused_range.end <= patch.keep
+            unused_range.length
+            for unused_range in ranges
+            if unused_range.kind == OLD_FOOTER and unused_range.end <= patch.keep
         )
     else:
-        num_bytes = sum(unused_range.length for unused_range in ranges if unused_range.end <= patch.keep)
+        num_bytes = sum(
+            unused_range.length for unused_range in ranges if unused_range.end <= patch.keep
+        )
     return num_bytes + (file.footer.end - file.footer.start if patch.keep >= file.footer.end else 0)
 
 
@@ -272,5 +349,7 @@ def _compare(file: ParquetFile, keys: set[ChunkKey], fresh: ParquetFile) -> None
     if old.keys() != new.keys():
         raise mistake(file, "the filters that would remain differ from those planned")
     for key, stored in old.items():
-        if file.source.read(stored.place.offset, stored.length) != fresh.source.read(new[key].place.offset, new[key].length):
+        if file.source.read(stored.place.offset, stored.length) != fresh.source.read(
+            new[key].place.offset, new[key].length
+        ):
             raise mistake(file, "a filter that should remain would change")

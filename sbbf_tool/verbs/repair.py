@@ -33,7 +33,15 @@ from sbbf_tool.reports.change import BuiltFilter, ChangeReport, SaturatedFilter
 from sbbf_tool.reports.findings import ERROR, Evidence, Finding
 from sbbf_tool.reports.rows import NamedColumn
 from sbbf_tool.rules.catalog import RULES
-from sbbf_tool.rules.facts import PLAINTEXT, ChunkFacts, ColumnFacts, Reads, gather, locked_columns, unreadable_chunks
+from sbbf_tool.rules.facts import (
+    PLAINTEXT,
+    ChunkFacts,
+    ColumnFacts,
+    Reads,
+    gather,
+    locked_columns,
+    unreadable_chunks,
+)
 from sbbf_tool.rules.rule import FilterFix, Limits, Rule
 from sbbf_tool.storage import places
 from sbbf_tool.verbs.verb import ChangingVerb, Needs
@@ -150,31 +158,56 @@ class Repair(ChangingVerb[RepairReport]):
         if length is None:
             return None
         with places.open_source(path) as source:
-            sizes, hashes = (source.size, length), (hash_end(source, source.size), hash_end(source, length))
-            return RepairReport(redact(path), redact(target), True, *sizes, *hashes, truncated_to=length)
+            sizes, hashes = (
+                (source.size, length),
+                (hash_end(source, source.size), hash_end(source, length)),
+            )
+            return RepairReport(
+                redact(path), redact(target), True, *sizes, *hashes, truncated_to=length
+            )
 
     def on(self, change: OpenEdit) -> RepairReport:
         file, names = change.file, tuple(self.columns)
         if change.truncated_to is not None:
             # The report has the field `truncated_to` for this.
             change.warnings.clear()
-        facts = _facts(file, choose_columns(file, names, strict=file.run.strict) or list(file.footer.columns), self.quick)
+        facts = _facts(
+            file,
+            choose_columns(file, names, strict=file.run.strict) or list(file.footer.columns),
+            self.quick,
+        )
         steps, remaining = _plan_steps(_QUICK_RULES if self.quick else _RULES, facts, self.drop)
         _ensure_allowed(file, steps)
         if steps:
             change.ensure_replaceable()
         if not change.edit.dry_run:
-            change.build({key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD})
+            change.build(
+                {key: Sizing() for key, step in steps.items() if step.fix is FilterFix.REBUILD}
+            )
             steps = dict(_without_left_out(steps, change))
         patch = change.patch(
             drop=[key for key, step in steps.items() if step.fix is FilterFix.DROP],
-            correct={key: place for key, step in steps.items() if (place := _place_with_length(step)) is not None},
+            correct={
+                key: place
+                for key, step in steps.items()
+                if (place := _place_with_length(step)) is not None
+            },
         )
-        new_filters = {key: report_of(file, patch, key, built_filter) for key, built_filter in change.built_filters.items()}
+        new_filters = {
+            key: report_of(file, patch, key, built_filter)
+            for key, built_filter in change.built_filters.items()
+        }
         report = partial(
             RepairReport,
             steps=tuple(
-                RepairStep(key[0], file.footer.columns[key[1]].name, step.fix.words, step.rules, step.facts, new_filters.get(key))
+                RepairStep(
+                    key[0],
+                    file.footer.columns[key[1]].name,
+                    step.fix.words,
+                    step.rules,
+                    step.facts,
+                    new_filters.get(key),
+                )
                 for key, step in sorted(steps.items(), key=itemgetter(0))
             ),
             named_columns=file.name_columns(names),
@@ -222,7 +255,9 @@ class _Step(NamedTuple):
     stored: StoredFilter | None
 
 
-def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: bool) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
+def _plan_steps(
+    rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: bool
+) -> tuple[dict[ChunkKey, _Step], list[Finding]]:
     """Return the step for each chunk that needs one, and the findings that the steps do not fully resolve."""
     steps: dict[ChunkKey, _Step] = {}
     unresolved: list[tuple[Rule, Finding, list[tuple[ChunkKey, ChunkFacts, Evidence]]]] = []
@@ -232,8 +267,13 @@ def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: boo
             finding = rule.find(column, Limits())
             unresolved_evidence = []
             for observation in finding.evidence if finding is not None else ():
-                assert observation.row_group is not None, "a rule with a fix names the row group of each filter"
-                chunk, key = chunks[observation.row_group], (observation.row_group, column.column.index)
+                assert observation.row_group is not None, (
+                    "a rule with a fix names the row group of each filter"
+                )
+                chunk, key = (
+                    chunks[observation.row_group],
+                    (observation.row_group, column.column.index),
+                )
                 fix = _choose_fix(rule, column.column, chunk, drop)
                 if fix is None:
                     unresolved_evidence.append((key, chunk, observation))
@@ -252,7 +292,9 @@ def _plan_steps(rules: Iterable[Rule], columns: Iterable[ColumnFacts], drop: boo
 
 
 def _remaining_evidence(
-    rule: Rule, evidence: Iterable[tuple[ChunkKey, ChunkFacts, Evidence]], dropped: Collection[ChunkKey]
+    rule: Rule,
+    evidence: Iterable[tuple[ChunkKey, ChunkFacts, Evidence]],
+    dropped: Collection[ChunkKey],
 ) -> Iterator[Evidence]:
     """Yield the evidence of a rule that dropping these filters does not resolve."""
     for key, chunk, observation in evidence:
@@ -263,7 +305,11 @@ def _remaining_evidence(
 def _has_its_bytes_again(rule: Rule, chunk: ChunkFacts, dropped: Collection[ChunkKey]) -> bool:
     """Return whether a filter was verified and overlapped only filters that are dropped: then only the dropped filters were damaged."""
     is_verified = chunk.verification is not None and chunk.verification.is_verified
-    return rule.name == "overlapping-filter" and is_verified and all(overlap.filter_of in dropped for overlap in chunk.overlaps)
+    return (
+        rule.name == "overlapping-filter"
+        and is_verified
+        and all(overlap.filter_of in dropped for overlap in chunk.overlaps)
+    )
 
 
 def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, drop: bool) -> FilterFix | None:
@@ -276,14 +322,20 @@ def _choose_fix(rule: Rule, column: Column, chunk: ChunkFacts, drop: bool) -> Fi
     if rule.name == "wrong-length" and not is_verified:
         # The length in the header may be the wrong one, and a filter of that length would lose rows.
         footer_fix, data_fix = None, FilterFix.REBUILD
-    is_buildable = column.physical != "BOOLEAN" and not (chunk.verification is not None and chunk.verification.problem)
+    is_buildable = column.physical != "BOOLEAN" and not (
+        chunk.verification is not None and chunk.verification.problem
+    )
     return data_fix if is_buildable and not drop else footer_fix
 
 
-def _rules_to_rebuild(columns: Iterable[ColumnFacts], remaining: Iterable[Finding]) -> tuple[str, ...]:
+def _rules_to_rebuild(
+    columns: Iterable[ColumnFacts], remaining: Iterable[Finding]
+) -> tuple[str, ...]:
     """Return the rules with a remaining finding that rebuilding would repair."""
     chunks: Mapping[tuple[str | None, int], tuple[Column, ChunkFacts]] = {
-        (column.name, chunk.row_group): (column.column, chunk) for column in columns for chunk in column.chunks
+        (column.name, chunk.row_group): (column.column, chunk)
+        for column in columns
+        for chunk in column.chunks
     }
     rules = {rule.name: rule for rule in _RULES}
     rules_to_rebuild = (
@@ -291,7 +343,10 @@ def _rules_to_rebuild(columns: Iterable[ColumnFacts], remaining: Iterable[Findin
         for finding in remaining
         for observation in finding.evidence
         if observation.row_group is not None
-        and _choose_fix(rules[finding.rule], *chunks[finding.column, observation.row_group], drop=False) is not None
+        and _choose_fix(
+            rules[finding.rule], *chunks[finding.column, observation.row_group], drop=False
+        )
+        is not None
     )
     return tuple(dict.fromkeys(rules_to_rebuild))
 
@@ -305,12 +360,18 @@ def _ensure_allowed(file: ParquetFile, steps: Mapping[ChunkKey, _Step]) -> None:
             ensure_buildable(file, key[0], file.footer.columns[key[1]])
 
 
-def _without_left_out(steps: Mapping[ChunkKey, _Step], open_edit: OpenEdit) -> Iterator[tuple[ChunkKey, _Step]]:
+def _without_left_out(
+    steps: Mapping[ChunkKey, _Step], open_edit: OpenEdit
+) -> Iterator[tuple[ChunkKey, _Step]]:
     """Yield the steps; where the new filter is left out, a harmful old one is dropped, and any other stays."""
     for key, step in steps.items():
         if step.fix is not FilterFix.REBUILD or key in open_edit.built_filters:
             yield key, step
-        elif any(rule.repairs is not None and rule.repairs[0] is FilterFix.DROP for rule in _RULES if rule.name in step.rules):
+        elif any(
+            rule.repairs is not None and rule.repairs[0] is FilterFix.DROP
+            for rule in _RULES
+            if rule.name in step.rules
+        ):
             yield key, step._replace(fix=FilterFix.DROP)
 
 
@@ -322,10 +383,15 @@ def _place_with_length(step: _Step) -> FilterPlace | None:
     return FilterPlace(step.stored.place.offset, step.stored.length)
 
 
-def _compare(open_edit: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile) -> None:
+def _compare(
+    open_edit: OpenEdit, steps: Mapping[ChunkKey, _Step], patch: Patch, fresh: ParquetFile
+) -> None:
     for key, step in steps.items():
         place = fresh.footer.chunk_meta(*key).stated_filter
         expected = patch.places.get(key) or _place_with_length(step) or (None, None)
         if place != tuple(expected):
-            raise mistake(open_edit.file, f"the new footer does not state the planned filter of {place_of(open_edit.file, key)}")
+            raise mistake(
+                open_edit.file,
+                f"the new footer does not state the planned filter of {place_of(open_edit.file, key)}",
+            )
     open_edit.ensure_matches_plan(patch, fresh, steps)

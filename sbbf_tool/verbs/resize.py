@@ -111,7 +111,9 @@ class Resize(ChangingVerb[ResizeReport]):
         if self.fpp is not None:
             sizing.ensure_fpp(self.fpp)
         size = self.num_bytes
-        if size is not None and (size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES):
+        if size is not None and (
+            size & (size - 1) or not sizing.MIN_BYTES <= size <= sizing.MAX_BYTES
+        ):
             message = f"the size must be a power of two from 64 bytes to 128 MiB, not {size:,}"
             raise UsageError(message, hint="some readers reject other sizes")
 
@@ -126,17 +128,26 @@ class Resize(ChangingVerb[ResizeReport]):
         if plan.reasons and not change.filters:
             key, reason = next(iter(plan.reasons.items()))
             hint = "add a filter of that size in place of the old one"
-            raise RefusedError(f"folding does not reach the target: {reason}", file=file.name, place=place_of(file, key), hint=hint)
+            raise RefusedError(
+                f"folding does not reach the target: {reason}",
+                file=file.name,
+                place=place_of(file, key),
+                hint=hint,
+            )
         if change.filters:
             change.ensure_replaceable()
         change.ensure_useful()
         patch = change.patch()
         report = partial(
             ResizeReport,
-            filters=tuple(_report_filter(change, patch, key, plan.old[key]) for key in sorted(change.filters)),
+            filters=tuple(
+                _report_filter(change, patch, key, plan.old[key]) for key in sorted(change.filters)
+            ),
             unchanged=plan.unchanged,
             named_columns=file.name_columns(names),
-            not_resized=tuple(f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items()),
+            not_resized=tuple(
+                f"{place_of(file, key)}: {reason}" for key, reason in plan.reasons.items()
+            ),
             saturated_filters=tuple(change.saturated_filters),
             sizes=tuple(plan.sizes),
         )
@@ -152,7 +163,10 @@ class Resize(ChangingVerb[ResizeReport]):
             plan.old[key] = bloom.num_bytes, bloom.fpp
             if change.edit.dry_run:
                 name = change.file.footer.columns[stored.column].name
-                plan.sizes += [FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp) for fold in bloom.folds()]
+                plan.sizes += [
+                    FilterSize(stored.row_group, name, fold.num_bytes, fold.fpp)
+                    for fold in bloom.folds()
+                ]
             folded_filter, reason = self._fold(bloom)
             if reason is not None:
                 plan.reasons[key] = reason
@@ -166,14 +180,22 @@ class Resize(ChangingVerb[ResizeReport]):
         """Fold a filter to the target; return the best fold, or the filter itself, with the reason if the result misses the target."""
         if self.fpp is not None:
             folded_filter = bloom.fold_to_fpp(self.fpp)
-            return folded_filter, None if folded_filter.fpp <= self.fpp else f"its false-positive rate would be {folded_filter.fpp:.3%}"
+            return (
+                folded_filter,
+                None
+                if folded_filter.fpp <= self.fpp
+                else f"its false-positive rate would be {folded_filter.fpp:.3%}",
+            )
         num_bytes = self.num_bytes or 0
         if bloom.num_bytes <= num_bytes:
             return bloom, None
         try:
             return bloom.fold_to_bytes(num_bytes), None
         except UsageError:
-            return bloom, f"a filter of {bloom.num_blocks} blocks cannot be folded to {num_bytes:,} bytes"
+            return (
+                bloom,
+                f"a filter of {bloom.num_blocks} blocks cannot be folded to {num_bytes:,} bytes",
+            )
 
 
 def resize_filters(
@@ -199,7 +221,9 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
                 continue
             place = place_of(file, (row_group, column.index))
             if (encryption := file.encryption_of(row_group, column)) is not None:
-                raise RefusedError(encryption, file=file.name, place=place, hint="leave the column out")
+                raise RefusedError(
+                    encryption, file=file.name, place=place, hint="leave the column out"
+                )
             stored = file.stored_filter(row_group, column)
             assert stored is not None
             if reason := doubt_of_filter(file, stored):
@@ -208,12 +232,16 @@ def _stored_filters(file: ParquetFile, columns: list[Column]) -> Iterable[Stored
             is_empty = False
             yield stored
     if is_empty and columns:
-        raise NothingToDoError("the column has no filter to resize", file=file.name, place=f"column {columns[0].name}")
+        raise NothingToDoError(
+            "the column has no filter to resize", file=file.name, place=f"column {columns[0].name}"
+        )
     if is_empty:
         raise NothingToDoError("no column has a filter to resize", file=file.name)
 
 
-def _report_filter(change: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]) -> ResizedFilter:
+def _report_filter(
+    change: OpenEdit, patch: Patch, key: ChunkKey, old: tuple[int, float]
+) -> ResizedFilter:
     new = change.filters[key]
     return ResizedFilter(
         row_group=key[0],

@@ -70,7 +70,9 @@ class SizeReport(Tabular):
 CHOSEN, SMALLER, LARGER = "chosen", "next smaller", "next larger"
 
 
-def size_filter(*, ndv: int | None = None, fpp: float | None = None, num_bytes: int | None = None) -> SizeReport:
+def size_filter(
+    *, ndv: int | None = None, fpp: float | None = None, num_bytes: int | None = None
+) -> SizeReport:
     """Compute the size of a filter for `ndv` distinct values at the false-positive rate `fpp`, or what a size of `num_bytes` gives.
 
     ndv              the smallest power of two from 64 bytes to 128 MiB whose rate is at most `fpp`, 0.01 if None
@@ -127,7 +129,9 @@ def _check(ndv: int | None, fpp: float | None, num_bytes: int | None) -> None:
     if ndv is not None and not 1 <= ndv <= sizing.MOST_VALUES:
         raise UsageError(f"ndv must be from 1 to {sizing.MOST_VALUES}, not {ndv}")
     if num_bytes is not None and not BLOCK_BYTES <= num_bytes <= sizing.MAX_BYTES:
-        raise UsageError(f"the size must be from {BLOCK_BYTES} to {sizing.MAX_BYTES} bytes, not {num_bytes}")
+        raise UsageError(
+            f"the size must be from {BLOCK_BYTES} to {sizing.MAX_BYTES} bytes, not {num_bytes}"
+        )
 
 
 def _neighbours(num_bytes: int) -> list[tuple[str, int]]:
@@ -135,7 +139,11 @@ def _neighbours(num_bytes: int) -> list[tuple[str, int]]:
     smaller = 1 << (num_bytes - 1).bit_length() - 1
     larger = 1 << num_bytes.bit_length()
     sizes = [(SMALLER, smaller), (CHOSEN, num_bytes), (LARGER, larger)]
-    return [(name, size) for name, size in sizes if name == CHOSEN or sizing.MIN_BYTES <= size <= sizing.MAX_BYTES]
+    return [
+        (name, size)
+        for name, size in sizes
+        if name == CHOSEN or sizing.MIN_BYTES <= size <= sizing.MAX_BYTES
+    ]
 
 
 def _choice(name: str, num_bytes: int, ndv: int, target: float) -> SizeChoice:

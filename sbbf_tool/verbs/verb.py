@@ -128,7 +128,9 @@ class Verb(Frozen, Generic[Report]):
         return type(self), tuple(getattr(self, name) for name in self._fields)
 
     def __repr__(self) -> str:
-        fields = ((name, field.default, getattr(self, name)) for name, field in self._fields.items())
+        fields = (
+            (name, field.default, getattr(self, name)) for name, field in self._fields.items()
+        )
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, default, value in fields if value != default)})"
 
     def needs(self) -> Needs:
@@ -155,7 +157,13 @@ class Verb(Frozen, Generic[Report]):
         """Return all that determines the outcome for a file besides the file, as values that `repr` describes completely."""
         raise NotImplementedError
 
-    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Report:
+    def carry(
+        self,
+        path: FileName,
+        given: Given,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
         """Return the report of one file of a run; `jobs` threads may process it, and `progress` is called as they do."""
         raise NotImplementedError
 
@@ -171,7 +179,9 @@ class Verb(Frozen, Generic[Report]):
         """Return the report of a file that could not be processed, if the verb has one."""
         return None
 
-    def recognise(self, file: ParquetFile, report: Any, listed_bytes: int, edit: Edit) -> Report | None:
+    def recognise(
+        self, file: ParquetFile, report: Any, listed_bytes: int, edit: Edit
+    ) -> Report | None:
         """Return what an attempt reported that was lost, from the file that it changed and the report of a later one; None if unknown.
 
         `listed_bytes` is the length of the file before the first attempt.
@@ -205,9 +215,17 @@ class ReadingVerb(Verb[Report]):
         column chunks are processed concurrently, one per core if None. A column that the file lacks is an error; unless `strict`, as for
         one of many files, the verb works on the columns that the file has, and raises NotApplicableError if it has none of them.
         """
-        return self.carry(find_input(path, filesystem), Given(keys, max_page_bytes, strict, reuse), jobs, progress)
+        return self.carry(
+            find_input(path, filesystem), Given(keys, max_page_bytes, strict, reuse), jobs, progress
+        )
 
-    def carry(self, path: Readable | FileIn, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Report:
+    def carry(
+        self,
+        path: Readable | FileIn,
+        given: Given,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
         with ParquetFile.open(path, given.keys, given.max_page_bytes, given.reuse) as file:
             file.run = FileRun(path, given.strict, jobs, progress, given.reuse or Reuse())
             return self.on(file)
@@ -236,7 +254,9 @@ class ChangingVerb(Verb[Changed]):
         """Change an open file, or judge in a dry run what would change; `change.file.run` has what the run gives."""
         raise NotImplementedError
 
-    def __call__(self, path: FileName, edit: Edit, *, strict: bool = True, progress: Progress | None = None) -> Changed:
+    def __call__(
+        self, path: FileName, edit: Edit, *, strict: bool = True, progress: Progress | None = None
+    ) -> Changed:
         """Change one file as `edit` says, and return the report; the old file stays intact whatever is raised.
 
         `strict` is as in verbs that read. Raises RefusedError if the change would be unsafe (the message says how to make it safe), or if
@@ -244,7 +264,13 @@ class ChangingVerb(Verb[Changed]):
         """
         return self.carry(path, Given(strict=strict, edit=edit), edit.jobs, progress)
 
-    def carry(self, path: FileName, given: Given, jobs: int | None = None, progress: Progress | None = None) -> Changed:
+    def carry(
+        self,
+        path: FileName,
+        given: Given,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+    ) -> Changed:
         """Change one file of a run. If another writer changes it meanwhile, wait, and begin again; filters that were built stay."""
         from sbbf_tool.editing.edit import PrebuiltFilters
         from sbbf_tool.storage.places import open_spool
@@ -259,7 +285,9 @@ class ChangingVerb(Verb[Changed]):
             prebuilt = PrebuiltFilters(spool)
             while True:
                 try:
-                    with edit.open(path, prebuilt, strict=given.strict, jobs=jobs, progress=progress) as change:
+                    with edit.open(
+                        path, prebuilt, strict=given.strict, jobs=jobs, progress=progress
+                    ) as change:
                         return self.on(change)
                 except ChangedError:
                     # Without built filters that would be lost, there is no reason to wait.

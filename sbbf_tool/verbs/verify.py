@@ -38,9 +38,13 @@ class Verify(ReadingVerb[VerifyReport]):
         return (self.columns,)
 
     def on(self, file: ParquetFile) -> VerifyReport:
-        return report_of(file, tuple(self.columns), file.run.jobs, file.run.progress, strict=file.run.strict)
+        return report_of(
+            file, tuple(self.columns), file.run.jobs, file.run.progress, strict=file.run.strict
+        )
 
 
-def verify(path: Readable, columns: Iterable[str] = (), **options: Unpack[ReadOptions]) -> VerifyReport:
+def verify(
+    path: Readable, columns: Iterable[str] = (), **options: Unpack[ReadOptions]
+) -> VerifyReport:
     """Verify the filters of one file; see `Verify`, and `ReadingVerb` for the options."""
     return Verify(columns)(path, **options)

@@ -42,12 +42,19 @@ class Properties(NamedTuple):
     ndv: str = "ndv"
     max_bytes: str = "max-bytes"
 
-    def parse(self, settings: Mapping[str, str], column_of: Callable[[str], str] = str) -> tuple[FilterSpec, ...]:
+    def parse(
+        self, settings: Mapping[str, str], column_of: Callable[[str], str] = str
+    ) -> tuple[FilterSpec, ...]:
         """Parse the properties among these settings, as one spec for each column that they enable.
 
         `column_of` returns the name of the column that a property names. Raises UsageError for a value with no meaning.
         """
-        parsers = {"enabled": _parse_flag, self.ndv: _parse_count, "fpp": _parse_fpp, self.max_bytes: _parse_count}
+        parsers = {
+            "enabled": _parse_flag,
+            self.ndv: _parse_count,
+            "fpp": _parse_fpp,
+            self.max_bytes: _parse_count,
+        }
         values: dict[str, dict[str, Any]] = {name: {} for name in parsers}
         for key, value in settings.items():
             setting, _, column = key.removeprefix(self.prefix).partition(self.separator)
@@ -58,12 +65,16 @@ class Properties(NamedTuple):
             return values[setting].get(column, values[setting].get(""))
 
         return tuple(
-            declare(column, find("fpp", column), find(self.ndv, column), find(self.max_bytes, column))
+            declare(
+                column, find("fpp", column), find(self.ndv, column), find(self.max_bytes, column)
+            )
             for column, is_enabled in values["enabled"].items()
             if column and is_enabled
         )
 
-    def build(self, specs: Iterable[FilterSpec], name_of: Callable[[str], str] = str) -> dict[str, str]:
+    def build(
+        self, specs: Iterable[FilterSpec], name_of: Callable[[str], str] = str
+    ) -> dict[str, str]:
         """Build the properties, in which a column has the name that `name_of` returns. The largest of the limits holds for all columns."""
         properties: dict[str, str] = {}
         limits: list[int] = []
@@ -80,7 +91,9 @@ class Properties(NamedTuple):
         return properties | ({f"{self.prefix}{self.max_bytes}": str(max(limits))} if limits else {})
 
 
-def declare(column: str, fpp: float | None = None, ndv: int | None = None, max_bytes: int | None = None) -> FilterSpec:
+def declare(
+    column: str, fpp: float | None = None, ndv: int | None = None, max_bytes: int | None = None
+) -> FilterSpec:
     """Return the spec of a column for which a writer adds filters. Filters have the FPP unless the number of values sets their size."""
     judge: Judge = "existence" if fpp is None or ndv is not None else "fpp"
     return FilterSpec((column,), DEFAULT_FPP if fpp is None else fpp, ndv, max_bytes, judge=judge)
@@ -140,17 +153,24 @@ ICEBERG_PROPERTIES = Properties("write.parquet.bloom-filter-", ".column.")
 
 def _write_iceberg(settings: Sequence[Setting], request: Request) -> Iterator[str]:
     # Releases that do not know the NDV build filters of the largest size.
-    yield from write_table_properties(ICEBERG_PROPERTIES.build(specs_of(settings, max(setting.num_bytes for setting in settings))))
+    yield from write_table_properties(
+        ICEBERG_PROPERTIES.build(specs_of(settings, max(setting.num_bytes for setting in settings)))
+    )
 
 
 def _problem_of_iceberg(column: Column) -> str | None:
-    return "columns in lists and maps have other names in the table" if column.max_repetition else None
+    return (
+        "columns in lists and maps have other names in the table" if column.max_repetition else None
+    )
 
 
 ICEBERG = Writer(
     _write_iceberg,
     "--",
-    (DICTIONARIES, "Iceberg 1.10 and older do not know the property -ndv: all their filters have -max-bytes"),
+    (
+        DICTIONARIES,
+        "Iceberg 1.10 and older do not know the property -ndv: all their filters have -max-bytes",
+    ),
     _problem_of_iceberg,
 )
 
@@ -159,7 +179,9 @@ _RECORD = "sbbf.set-properties"
 """Property of a table: those that `sbbf` has set, as JSON."""
 
 
-def record_properties(before: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str | None]:
+def record_properties(
+    before: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, str | None]:
     """Return these properties with a record of those that the table does not have already, for `take_back`."""
     ours = _parse_record(before)
     ours |= {name: text for name, text in properties.items() if before.get(name) != text}
@@ -176,9 +198,13 @@ def take_back(before: Mapping[str, str], columns: Sequence[str]) -> dict[str, st
     left = {name for name in ours if columns and about[name] not in ("", *columns)}
     # What is for all columns stays as long as one of them is left.
     left |= {name for name in ours if left and not about[name]}
-    removed: dict[str, str | None] = {name: None for name, text in ours.items() if name not in left and before.get(name) == text}
+    removed: dict[str, str | None] = {
+        name: None for name, text in ours.items() if name not in left and before.get(name) == text
+    }
     if ours.keys() > left:
-        removed[_RECORD] = json.dumps({name: ours[name] for name in left}, sort_keys=True) if left else None
+        removed[_RECORD] = (
+            json.dumps({name: ours[name] for name in left}, sort_keys=True) if left else None
+        )
     return removed
 
 
@@ -187,14 +213,21 @@ def _parse_record(properties: Mapping[str, str]) -> dict[str, str]:
         record = json.loads(properties.get(_RECORD, "{}"))
     except (ValueError, RecursionError):
         return {}
-    return {name: text for name, text in record.items() if isinstance(text, str)} if isinstance(record, dict) else {}
+    return (
+        {name: text for name, text in record.items() if isinstance(text, str)}
+        if isinstance(record, dict)
+        else {}
+    )
 
 
 DATAFUSION_PROPERTIES = Properties("format.bloom_filter_", "::")
 
 
 def _write_datafusion(settings: Sequence[Setting], request: Request) -> Iterator[str]:
-    options = [f"    {write_sql(name)} {write_sql(value)}" for name, value in DATAFUSION_PROPERTIES.build(specs_of(settings)).items()]
+    options = [
+        f"    {write_sql(name)} {write_sql(value)}"
+        for name, value in DATAFUSION_PROPERTIES.build(specs_of(settings)).items()
+    ]
     yield "COPY my_table TO 'data.parquet' STORED AS PARQUET OPTIONS ("
     yield from join_lines(options)
     yield ");"
@@ -226,7 +259,9 @@ class TrinoProperty(NamedTuple):
         return tuple(declare(name) for part in parts if (name := part.strip().strip("'\"")))
 
     def build(self, specs: Iterable[FilterSpec]) -> dict[str, str]:
-        return {self.name: f"ARRAY[{', '.join(write_sql(column) for spec in specs for column in spec.columns)}]"}
+        return {
+            self.name: f"ARRAY[{', '.join(write_sql(column) for spec in specs for column in spec.columns)}]"
+        }
 
 
 TRINO_PROPERTIES = TrinoProperty()
@@ -247,7 +282,9 @@ def _problem_of_trino(column: Column) -> str | None:
     logical = column.logical
     is_written = logical is None and column.physical in _TYPES_OF_TRINO
     if logical is not None:
-        is_written = logical.kind in ("STRING", "UUID") or (logical.kind == "INT" and logical.signed and logical.bits in (32, 64))
+        is_written = logical.kind in ("STRING", "UUID") or (
+            logical.kind == "INT" and logical.signed and logical.bits in (32, 64)
+        )
     return None if is_written else f"Trino writes no filters for {column.type_name}"
 
 

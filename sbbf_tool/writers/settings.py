@@ -24,7 +24,15 @@ from sbbf_tool.writers.properties import (
     TRINO,
     TRINO_PROPERTIES,
 )
-from sbbf_tool.writers.writer import ColumnSettings, FilteredColumn, Request, Setting, Writer, WriterSettings, write_text
+from sbbf_tool.writers.writer import (
+    ColumnSettings,
+    FilteredColumn,
+    Request,
+    Setting,
+    Writer,
+    WriterSettings,
+    write_text,
+)
 
 
 def _write_duckdb(settings: Sequence[Setting], request: Request) -> Iterator[str]:
@@ -121,11 +129,16 @@ def ensure_writer(name: str) -> None:
     """Raise UsageError if the settings of this writer are not known."""
     known = [*WRITERS, *named("writers")]
     if name not in known:
-        raise UsageError(f"the settings of {name!r} are not known", hint=f"the writers are {', '.join(known)}")
+        raise UsageError(
+            f"the settings of {name!r} are not known", hint=f"the writers are {', '.join(known)}"
+        )
 
 
 def parse_settings(
-    properties: Mapping[str, str], column_of: Callable[[str], str] = str, *, is_required: bool = True
+    properties: Mapping[str, str],
+    column_of: Callable[[str], str] = str,
+    *,
+    is_required: bool = True,
 ) -> tuple[FilterSpec, ...]:
     """Return the filters that the properties of a table promise. Raises UsageError if they promise none although it `is_required`.
 
@@ -138,7 +151,9 @@ def parse_settings(
     )
     if not specs and is_required:
         hint = "expected write.parquet.bloom-filter-enabled.column.COLUMN or parquet.bloom.filter.enabled#COLUMN"
-        raise UsageError("the properties of the table declare no filter of a Parquet column", hint=hint)
+        raise UsageError(
+            "the properties of the table declare no filter of a Parquet column", hint=hint
+        )
     return specs
 
 
@@ -154,16 +169,27 @@ def build_settings(writer: str, request: Request) -> WriterSettings:
             problems.append(f"cannot be set for {column.column.name}: {problem}")
     if row.has_one_fpp and settings:
         fpp = min(setting.fpp for setting in settings)
-        settings = [setting._replace(fpp=fpp, num_bytes=sizing.formula_bytes(setting.ndv, fpp)) for setting in settings]
+        settings = [
+            setting._replace(fpp=fpp, num_bytes=sizing.formula_bytes(setting.ndv, fpp))
+            for setting in settings
+        ]
     notes = [*(row.notes if settings or not request.columns else ()), *problems]
     if settings and row.takes_ndv:
         most = max(column.values for column in request.columns)
-        notes.insert(0, f"NDV as counted here, for row groups of up to {most:,} values; other sizes of row groups need other numbers")
+        notes.insert(
+            0,
+            f"NDV as counted here, for row groups of up to {most:,} values; other sizes of row groups need other numbers",
+        )
     if row.takes_fpp and any(setting.fpp < request.fpp for setting in settings):
-        notes.append(f"an FPP below {request.fpp:g} makes up for the formula by which the writer chooses sizes, which gives too few bits")
+        notes.append(
+            f"an FPP below {request.fpp:g} makes up for the formula by which the writer chooses sizes, which gives too few bits"
+        )
     if not settings:
         notes.append("no column gets a filter")
-    lines = [*(f"{row.comment} {escape(note)}" for note in notes), *(row.write(settings, request) if settings else ())]
+    lines = [
+        *(f"{row.comment} {escape(note)}" for note in notes),
+        *(row.write(settings, request) if settings else ()),
+    ]
     return WriterSettings(
         writer=writer,
         text="".join(f"{line}\n" for line in lines),

@@ -65,7 +65,9 @@ class Setting(NamedTuple):
 
 def specs_of(settings: Sequence[Setting], max_bytes: int | None = None) -> list[FilterSpec]:
     """Return the specs of these columns under the names that writers use, with one limit in bytes."""
-    return [FilterSpec((setting.path,), setting.fpp, setting.ndv, max_bytes) for setting in settings]
+    return [
+        FilterSpec((setting.path,), setting.fpp, setting.ndv, max_bytes) for setting in settings
+    ]
 
 
 class Writer(NamedTuple):
@@ -96,7 +98,9 @@ def write_key(text: str) -> str:
 
 def write_table_properties(properties: Mapping[str, str]) -> Iterator[str]:
     yield "ALTER TABLE my_table SET TBLPROPERTIES ("
-    yield from join_lines([f"    {write_sql(name)} = {write_sql(value)}" for name, value in properties.items()])
+    yield from join_lines(
+        [f"    {write_sql(name)} = {write_sql(value)}" for name, value in properties.items()]
+    )
     yield ");"
 
 

@@ -36,8 +36,12 @@ def test_a_large_ndv_is_within_four_standard_errors(seed):
 @each("domain", [50, 20_000, 200_000, 2**62])
 def test_the_ndv_of_a_very_large_chunk_is_never_underestimated(domain):
     """A tenth is read. The estimate is right if all values are distinct, and at most too high if values repeat."""
-    values = np.random.default_rng(1).integers(0, domain, 400_000).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    ndv, size, is_all = distinct._estimate_ndv(Sketch(), (memoryview(run) for run in np.split(values, 100)), 40_000, len(values))
+    values = np.random.default_rng(1).integers(0, domain, 400_000).astype(np.uint64) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
+    ndv, size, is_all = distinct._estimate_ndv(
+        Sketch(), (memoryview(run) for run in np.split(values, 100)), 40_000, len(values)
+    )
     truth = len(np.unique(values))
     assert (size, is_all) == (40_000, False)
     assert truth * 0.99 <= ndv <= len(values)
@@ -50,12 +54,22 @@ def test_columns_whose_values_repeat_are_read_in_part(tmp_path, monkeypatch, dom
     values = np.random.default_rng(1).integers(0, domain, 600_000)
     # Pages as newer versions of pyarrow write them.
     options = {"use_dictionary": False, "compression": "none", "data_page_size": 160_000}
-    path = write(tmp_path / "repeat.parquet", pa.table({"n": values}), row_group_size=300_000, **options)
+    path = write(
+        tmp_path / "repeat.parquet", pa.table({"n": values}), row_group_size=300_000, **options
+    )
     read = []
-    monkeypatch.setattr(LocalSource, "read", lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1])
+    monkeypatch.setattr(
+        LocalSource,
+        "read",
+        lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1],
+    )
     _, columns = advice(path)
     assert columns["n"].verdict == ("add" if share == 1.0 else "no gain")
-    assert share / 2 < sum(length for _, length in read if length > 10_000) / (600_000 * 8) <= share * 1.3
+    assert (
+        share / 2
+        < sum(length for _, length in read if length > 10_000) / (600_000 * 8)
+        <= share * 1.3
+    )
     assert ("extrapolated" in columns["n"].ndv_source) == (share < 1.0)
 
 
@@ -66,7 +80,10 @@ def test_columns_whose_values_repeat_are_read_in_part(tmp_path, monkeypatch, dom
         ([(0, 10), (0, 10)], 1),
         ([(0, 10), (5, 15)], 0.5),
         ([(0, 100), (0, 50)], 0.75),
-        ([(5, 5), (0, 10)], 0.5),  # the single value is within; hardly any value of the range is the single one
+        (
+            [(5, 5), (0, 10)],
+            0.5,
+        ),  # the single value is within; hardly any value of the range is the single one
         ([(5, 5), (5, 5)], 1),
         ([(2**200, 2**200 + 10), (2**200 + 5, 2**200 + 15)], 0.5),
         ([(float("-inf"), 0.0), (0.5, float("inf"))], 0),
@@ -75,4 +92,6 @@ def test_columns_whose_values_repeat_are_read_in_part(tmp_path, monkeypatch, dom
     ],
 )
 def test_the_overlap_of_ranges_is_measured(ranges, share):
-    assert measure_overlap([Bounds(low, high) for low, high in ranges]) == pytest.approx(share, abs=1e-6)
+    assert measure_overlap([Bounds(low, high) for low, high in ranges]) == pytest.approx(
+        share, abs=1e-6
+    )

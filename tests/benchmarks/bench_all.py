@@ -35,10 +35,29 @@ def of_kernel(rounds: int, scale: float) -> Iterator[Figure]:
             (bench_kernel.strings(int(2_000_000 * scale)), 4, 1.6),
         ):
             times = bench_kernel.measure(column, library, rounds)
-            name, ours, note = f"hash and insert, {column.name}", times["compiled"], f"numpy kernel: {layout.format(times['numpy'])}"
-            yield Figure(name, ours, "pyarrow, what a filter adds", times["pyarrow, extra"], Target.times_faster(faster), note, layout)
+            name, ours, note = (
+                f"hash and insert, {column.name}",
+                times["compiled"],
+                f"numpy kernel: {layout.format(times['numpy'])}",
+            )
+            yield Figure(
+                name,
+                ours,
+                "pyarrow, what a filter adds",
+                times["pyarrow, extra"],
+                Target.times_faster(faster),
+                note,
+                layout,
+            )
             if "floor" in times:
-                yield Figure(name, ours, "lower bound", times["floor"], Target.of_the_peer(of_floor), layout=layout)
+                yield Figure(
+                    name,
+                    ours,
+                    "lower bound",
+                    times["floor"],
+                    Target.of_the_peer(of_floor),
+                    layout=layout,
+                )
 
 
 def of_files(name: str, rounds: int, scale: float, parent: str | None) -> Iterator[Figure]:
@@ -47,33 +66,59 @@ def of_files(name: str, rounds: int, scale: float, parent: str | None) -> Iterat
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", metavar="FILE", help="write the figures here, too")
-    parser.add_argument("--rounds", type=int, default=3, help="measurements of each contestant, of which the median counts")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="measurements of each contestant, of which the median counts",
+    )
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the rows")
-    parser.add_argument("--only", nargs="+", choices=("kernel", *BENCHMARKS), default=("kernel", *BENCHMARKS))
-    parser.add_argument("--folder", help="where files are made; the system's place for temporary files by default, or one in memory")
+    parser.add_argument(
+        "--only", nargs="+", choices=("kernel", *BENCHMARKS), default=("kernel", *BENCHMARKS)
+    )
+    parser.add_argument(
+        "--folder",
+        help="where files are made; the system's place for temporary files by default, or one in memory",
+    )
     chosen = parser.parse_args()
     # A process that may not keep its bytecode compiles every module each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     packages = ("sbbf-tool", "pyarrow", "duckdb", "datafusion")
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, " + ", ".join(
-        f"{name} {version(name)}" for name in packages
+    machine = (
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
+        + ", ".join(f"{name} {version(name)}" for name in packages)
     )
     print(f"{machine}\n\n| what | sbbf | other tool | ratio | target |\n|---|---|---|---|---|")
     figures = []
     for name in chosen.only:
-        source = of_kernel(chosen.rounds, chosen.scale) if name == "kernel" else of_files(name, chosen.rounds, chosen.scale, chosen.folder)
+        source = (
+            of_kernel(chosen.rounds, chosen.scale)
+            if name == "kernel"
+            else of_files(name, chosen.rounds, chosen.scale, chosen.folder)
+        )
         for figure in source:
             figures.append(figure)
             amounts = f"{figure.layout.format(figure.amount)} | {figure.peer}, {figure.layout.format(figure.peer_amount)}"
             verdict = "" if figure.is_reached else ", **not reached**"
-            print(f"| {figure.name} | {amounts} | {figure.ratio} | {figure.target.text}{verdict} |", flush=True)
+            print(
+                f"| {figure.name} | {amounts} | {figure.ratio} | {figure.target.text}{verdict} |",
+                flush=True,
+            )
             if figure.note:
                 print(f"  {figure.note}", file=sys.stderr, flush=True)
     if chosen.json:
         rows = [
-            {**figure._asdict(), "target": figure.target.text, "ratio": figure.ratio, "reached": figure.is_reached} for figure in figures
+            {
+                **figure._asdict(),
+                "target": figure.target.text,
+                "ratio": figure.ratio,
+                "reached": figure.is_reached,
+            }
+            for figure in figures
         ]
         document = {"machine": machine, "figures": rows}
         Path(chosen.json).write_text(json.dumps(document, indent=1) + "\n")

@@ -40,7 +40,10 @@ def wide_table(path: Path, rows: int, columns: int, *, with_filters: bool = Fals
     writer = None
     for start in range(0, rows, ROW_GROUP_ROWS):
         count = min(ROW_GROUP_ROWS, rows - start)
-        data = {"id": rng.integers(0, 2**62, count), "key": pa.array(np.char.add("user-", rng.integers(0, 10**9, count).astype("U")))}
+        data = {
+            "id": rng.integers(0, 2**62, count),
+            "key": pa.array(np.char.add("user-", rng.integers(0, 10**9, count).astype("U"))),
+        }
         while len(data) < columns:
             number = len(data)
             kind = number % 4
@@ -53,7 +56,9 @@ def wide_table(path: Path, rows: int, columns: int, *, with_filters: bool = Fals
             else:
                 data[f"s{number}"] = pa.array(rng.integers(0, 10**7, count).astype("U"))
         table = pa.table(data)
-        options = {name: {"ndv": ROW_GROUP_ROWS, "fpp": 0.01} for name in data} if with_filters else None
+        options = (
+            {name: {"ndv": ROW_GROUP_ROWS, "fpp": 0.01} for name in data} if with_filters else None
+        )
         writer = writer or pq.ParquetWriter(path, table.schema, bloom_filter_options=options)
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
     assert writer is not None
@@ -85,7 +90,11 @@ REWRITERS = {
 
 
 def add_filter(folder: Path, rounds: int, scale: float, columns: int) -> Iterator[Figure]:
-    source, copy, out = folder / f"wide{columns}.parquet", folder / "copy.parquet", folder / "out.parquet"
+    source, copy, out = (
+        folder / f"wide{columns}.parquet",
+        folder / "copy.parquet",
+        folder / "out.parquet",
+    )
     wide_table(source, int(3_000_000 * scale), columns)
     size = source.stat().st_size
 
@@ -101,7 +110,9 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int) -> Iterato
             copy.unlink(missing_ok=True)
             shutil.copyfile(source, copy)
             os.sync()  # An existing file is already on the disk; the measurement must not wait for its bytes.
-            return timed([SBBF, "add-filter", str(copy), "-c", "id", "-c", "key", "--in-place", *options])
+            return timed(
+                [SBBF, "add-filter", str(copy), "-c", "id", "-c", "key", "--in-place", *options]
+            )
 
         return once
 
@@ -110,24 +121,55 @@ def add_filter(folder: Path, rounds: int, scale: float, columns: int) -> Iterato
         os.sync()
         return timed(["sh", "-c", f"cp '{source}' '{out}' && sync '{out}'"])
 
-    work = {"append": ours("--append"), "copy": ours(), "cp": plain_copy, **{name: rewrite(name) for name in REWRITERS}}
+    work = {
+        "append": ours("--append"),
+        "copy": ours(),
+        "cp": plain_copy,
+        **{name: rewrite(name) for name in REWRITERS},
+    }
     times = in_turn(rounds, work)
-    note = f"{size / 1e6:,.0f} MB; " + ", ".join(f"{name} {times[name]:.2f} s" for name in REWRITERS)
+    note = f"{size / 1e6:,.0f} MB; " + ", ".join(
+        f"{name} {times[name]:.2f} s" for name in REWRITERS
+    )
     name = f"add-filter, 2 of {columns} columns, "
     appends = {"DuckDB": 14 if columns == 20 else 60}
-    for way, kind, targets in (("append", "in-place append", appends), ("copy", "atomic copy", COPIES[columns])):
+    for way, kind, targets in (
+        ("append", "in-place append", appends),
+        ("copy", "atomic copy", COPIES[columns]),
+    ):
         for peer, bound in targets.items():
-            yield Figure(name + kind, times[way], f"{peer} rewriting", times[peer], Target.times_faster(bound), note)
-    yield Figure(name + "atomic copy", times["copy"], "cp and sync of the file", times["cp"], Target.of_the_peer(1.4))
+            yield Figure(
+                name + kind,
+                times[way],
+                f"{peer} rewriting",
+                times[peer],
+                Target.times_faster(bound),
+                note,
+            )
+    yield Figure(
+        name + "atomic copy",
+        times["copy"],
+        "cp and sync of the file",
+        times["cp"],
+        Target.of_the_peer(1.4),
+    )
     source.unlink()
 
 
 def narrow_table(path: Path, rows: int, columns: int) -> None:
     """`id` and `key` are unique; the values of the other columns repeat, every second one without a dictionary."""
     rng = np.random.default_rng(7)
-    data = {"id": rng.permutation(rows), "key": pa.array(np.char.add("user-", rng.permutation(rows).astype("U")))}
+    data = {
+        "id": rng.permutation(rows),
+        "key": pa.array(np.char.add("user-", rng.permutation(rows).astype("U"))),
+    }
     data |= {f"n{number}": rng.integers(0, 5000, rows) for number in range(columns - len(data))}
-    pq.write_table(pa.table(data), path, row_group_size=ROW_GROUP_ROWS, use_dictionary=[f"n{number}" for number in range(0, columns, 2)])
+    pq.write_table(
+        pa.table(data),
+        path,
+        row_group_size=ROW_GROUP_ROWS,
+        use_dictionary=[f"n{number}" for number in range(0, columns, 2)],
+    )
 
 
 def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -135,8 +177,17 @@ def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     for write in (wide_table, narrow_table):
         source, out = folder / "advise.parquet", folder / "out.parquet"
         write(source, int(3_000_000 * scale), 20)
-        done = subprocess.run([SBBF, "advise", str(source), "--format", "json"], check=True, capture_output=True, text=True)
-        names = [column["column"] for column in json.loads(done.stdout)["columns"] if column["verdict"] == "add"]
+        done = subprocess.run(
+            [SBBF, "advise", str(source), "--format", "json"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        names = [
+            column["column"]
+            for column in json.loads(done.stdout)["columns"]
+            if column["verdict"] == "add"
+        ]
         options = [word for name in names for word in ("-c", name)]
 
         def add(source: Path = source, out: Path = out, options: list[str] = options) -> float:
@@ -144,7 +195,14 @@ def advise(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
             return timed([SBBF, "add-filter", str(source), *options, "-o", str(out)])
 
         name = f"advise, 20 columns, of which {len(names)} are recommended"
-        yield measure(rounds, name, command(SBBF, "advise", source), "adding the recommended filters", add, Target.of_the_peer(1.5))
+        yield measure(
+            rounds,
+            name,
+            command(SBBF, "advise", source),
+            "adding the recommended filters",
+            add,
+            Target.of_the_peer(1.5),
+        )
         source.unlink()
 
 
@@ -160,9 +218,15 @@ def verify(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     )
     ours, theirs = [SBBF, "verify", "-q", str(source)], [sys.executable, "-c", program, str(source)]
     name, target = f"verify, {20 * rows:,} values", Target.of_the_peer(1.0)
-    figure = measure(rounds, name, command(*ours), "DuckDB scanning and hashing", command(*theirs), target)
-    seconds, of_peer = in_turn(rounds, {"ours": lambda: usage_of(ours)[0], "peer": lambda: usage_of(theirs)[0]}).values()
-    yield figure._replace(note=f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio {seconds / of_peer:.2f}")
+    figure = measure(
+        rounds, name, command(*ours), "DuckDB scanning and hashing", command(*theirs), target
+    )
+    seconds, of_peer = in_turn(
+        rounds, {"ours": lambda: usage_of(ours)[0], "peer": lambda: usage_of(theirs)[0]}
+    ).values()
+    yield figure._replace(
+        note=f"processor time {seconds:.2f} s, DuckDB {of_peer:.2f} s, ratio {seconds / of_peer:.2f}"
+    )
 
 
 def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -172,14 +236,31 @@ def dictionary(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     source = folder / "dictionary.parquet"
     rows = int(3_000_000 * scale)
     values = np.char.add("city-", np.random.default_rng(1).integers(0, 20_000, rows).astype("U"))
-    pq.write_table(pa.table({"city": values, "n": np.arange(rows)}), source, row_group_size=ROW_GROUP_ROWS)
+    pq.write_table(
+        pa.table({"city": values, "n": np.arange(rows)}), source, row_group_size=ROW_GROUP_ROWS
+    )
     with ParquetFile.open(source) as file:
         metas = [file.footer.chunk(number, 0) for number in range(file.footer.num_row_groups)]
     pages = sum(meta.data_page_offset - meta.dictionary_page_offset for meta in metas if meta)
-    words = [SBBF, "add-filter", str(source), "-c", "city", "-o", f"{source}.out", "--format", "json"]
-    read = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["data_bytes_read"]
+    words = [
+        SBBF,
+        "add-filter",
+        str(source),
+        "-c",
+        "city",
+        "-o",
+        f"{source}.out",
+        "--format",
+        "json",
+    ]
+    read = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)[
+        "data_bytes_read"
+    ]
     note = f"the chunks have {sum(meta.total_compressed_size for meta in metas if meta):,} bytes"
-    name, peer = "add-filter on a dictionary-encoded column, bytes read", "bytes of its dictionary pages"
+    name, peer = (
+        "add-filter on a dictionary-encoded column, bytes read",
+        "bytes of its dictionary pages",
+    )
     yield Figure(name, read, peer, pages, Target.of_the_peer(1.05), note, "{:,.0f} bytes")
 
 
@@ -188,12 +269,23 @@ def cold_probe(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     source = folder / "hundred.parquet"
     rows = 100 * 1000
     options = {"id": {"ndv": 800_000, "fpp": 0.01, "fold": False}}
-    pq.write_table(pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options)
+    pq.write_table(
+        pa.table({"id": np.arange(rows)}), source, row_group_size=1000, bloom_filter_options=options
+    )
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}', 'id', {sys.argv[2]})\").fetchall()"
-    name, peer = "probe of one value, cold, 100 row groups with 1 MiB filters", "DuckDB parquet_bloom_probe"
+    name, peer = (
+        "probe of one value, cold, 100 row groups with 1 MiB filters",
+        "DuckDB parquet_bloom_probe",
+    )
     ours = command(SBBF, "probe", "-q", "--filters-only", source, "id", "-5")
-    figure = measure(rounds * 3, name, ours, peer, python(duckdb, source, -5), Target.times_faster(1))
-    done = subprocess.run([SBBF, "probe", "--filters-only", "--format", "json", str(source), "id", "-5"], capture_output=True, text=True)
+    figure = measure(
+        rounds * 3, name, ours, peer, python(duckdb, source, -5), Target.times_faster(1)
+    )
+    done = subprocess.run(
+        [SBBF, "probe", "--filters-only", "--format", "json", str(source), "id", "-5"],
+        capture_output=True,
+        text=True,
+    )
     beyond = json.loads(done.stdout)["bytes_read"] - _footer_bytes(source)
     yield figure._replace(note=f"{beyond / 100:.0f} bytes a row group beyond the footer")
 
@@ -211,9 +303,16 @@ def many_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     for number in range(count):
         ids = np.arange(number * 200, (number + 1) * 200)
         table = pa.table({"id": ids, "name": [f"u{value}" for value in ids], "x": ids * 0.5})
-        pq.write_table(table, lake / f"part-{number:05d}.parquet", bloom_filter_options={"id": {"ndv": 200, "fpp": 0.01}})
+        pq.write_table(
+            table,
+            lake / f"part-{number:05d}.parquet",
+            bloom_filter_options={"id": {"ndv": 200, "fpp": 0.01}},
+        )
     duckdb = "import sys, duckdb; duckdb.sql(f\"from parquet_bloom_probe('{sys.argv[1]}/*.parquet', 'id', 77777)\").fetchall()"
-    name, peer = f"probe of one value over {count:,} small files", "DuckDB parquet_bloom_probe over the glob"
+    name, peer = (
+        f"probe of one value over {count:,} small files",
+        "DuckDB parquet_bloom_probe over the glob",
+    )
     ours = command(SBBF, "probe", "-q", "--filters-only", lake, "id", "77777")
     yield measure(rounds, name, ours, peer, python(duckdb, lake), Target.times_faster(2))
 
@@ -226,7 +325,13 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     rng = np.random.default_rng(7)
     for number in range(count):
         ids = rng.integers(0, 2**62, 3300)
-        table = pa.table({"id": ids, "key": np.char.add("user-", (ids % 10**9).astype("U")), "x": rng.random(3300)})
+        table = pa.table(
+            {
+                "id": ids,
+                "key": np.char.add("user-", (ids % 10**9).astype("U")),
+                "x": rng.random(3300),
+            }
+        )
         pq.write_table(table, source / f"part-{number:05d}.parquet")
     num_bytes = sum(path.stat().st_size for path in source.iterdir())
     # As others do it: one process per core, a temporary file, a rename; without `fsync`.
@@ -241,7 +346,19 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         "if __name__ == '__main__':\n"
         "    with Pool(2) as pool: pool.map(rewrite, sorted(glob.glob(sys.argv[1] + '/*')), 16)\n"
     )
-    add = [SBBF, "add-filter", str(work), "-c", "id", "-c", "key", "--in-place", "--jobs", "2", "-q"]
+    add = [
+        SBBF,
+        "add-filter",
+        str(work),
+        "-c",
+        "id",
+        "-c",
+        "key",
+        "--in-place",
+        "--jobs",
+        "2",
+        "-q",
+    ]
 
     def on_copies(command: list[str]) -> Callable[[], float]:
         def once() -> float:
@@ -256,7 +373,14 @@ def small_files(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     script.write_text(rewriting)
     name = f"add-filter, 2 columns of {count:,} files of {num_bytes / max(count, 1) / 1000:.0f} kB, two processes"
     theirs = on_copies([sys.executable, str(script), str(work)])
-    figure = measure(rounds, name, on_copies(add), "pyarrow rewriting, two processes, no fsync", theirs, Target.in_seconds(3.8))
+    figure = measure(
+        rounds,
+        name,
+        on_copies(add),
+        "pyarrow rewriting, two processes, no fsync",
+        theirs,
+        Target.in_seconds(3.8),
+    )
     shutil.rmtree(work)
     shutil.copytree(source, work)
     yield figure._replace(note=cost_of(add))
@@ -269,7 +393,9 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     rows, count = int(500_000 * scale), int(1_000_000 * scale)
     options = {"id": {"ndv": 800_000, "fpp": 0.01}}
     stored = []
-    with pq.ParquetWriter(source, pa.schema({"id": pa.int64()}), bloom_filter_options=options, use_dictionary=False) as writer:
+    with pq.ParquetWriter(
+        source, pa.schema({"id": pa.int64()}), bloom_filter_options=options, use_dictionary=False
+    ) as writer:
         for _ in range(30):
             ids = rng.integers(0, 2**62, rows)
             stored.append(rng.choice(ids, max(1, count // 3000)))
@@ -291,11 +417,22 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     def ours() -> float:
         with answers.open("wb") as stream:
             start = time.perf_counter()
-            subprocess.run([SBBF, "probe", str(source), "id", "--values-file", str(keys)], check=True, stdout=stream)
+            subprocess.run(
+                [SBBF, "probe", str(source), "id", "--values-file", str(keys)],
+                check=True,
+                stdout=stream,
+            )
             return time.perf_counter() - start
 
     name = f"probe of {count:,} values, 30 row groups with 1 MiB filters"
-    figure = measure(rounds, name, ours, "kernel alone, with Python's start", python(bound, count), Target.in_seconds(1.0))
+    figure = measure(
+        rounds,
+        name,
+        ours,
+        "kernel alone, with Python's start",
+        python(bound, count),
+        Target.in_seconds(1.0),
+    )
     num_lines = answers.read_bytes().count(b"\n") - 2
     cost = cost_of([SBBF, "probe", str(source), "id", "--values-file", str(keys)])
     yield figure._replace(note=f"{cost}; {num_lines:,} values listed")
@@ -306,13 +443,27 @@ def many_keys(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     for number in range(files):
         ids = rng.integers(0, 2**62, 400)
         options = {"id": {"ndv": 200, "fpp": 0.0001}}
-        pq.write_table(pa.table({"id": ids}), lake / f"part-{number:05d}.parquet", row_group_size=200, bloom_filter_options=options)
+        pq.write_table(
+            pa.table({"id": ids}),
+            lake / f"part-{number:05d}.parquet",
+            row_group_size=200,
+            bloom_filter_options=options,
+        )
     few = folder / "few.txt"
     few.write_text("".join(f"{value}\n" for value in values[:10_000].tolist()))
-    open_alone = "import sys, glob\nfor name in glob.glob(sys.argv[1] + '/*'): open(name, 'rb').read()\n"
+    open_alone = (
+        "import sys, glob\nfor name in glob.glob(sys.argv[1] + '/*'): open(name, 'rb').read()\n"
+    )
     probe = [SBBF, "probe", "-q", str(lake), "-c", "id", "--values-file", str(few)]
     name = f"probe of 10,000 values over {files:,} small files, {2 * files:,} filters"
-    figure = measure(rounds, name, command(*probe), "Python reading the files", python(open_alone, lake), Target.in_seconds(0.9))
+    figure = measure(
+        rounds,
+        name,
+        command(*probe),
+        "Python reading the files",
+        python(open_alone, lake),
+        Target.in_seconds(0.9),
+    )
     yield figure._replace(note=cost_of(probe))
 
 
@@ -324,16 +475,28 @@ def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Fig
     rng, connection, stored = np.random.default_rng(40), duckdb.connect(), []
     for number in range(int(2000 * scale)):
         ids = rng.integers(0, 50_000_000, 1650) + number * 500
-        rows = pa.table({"user_id": ids, "device": [f"device-{each % 977}" for each in ids], "amount": rng.random(1650)})
+        rows = pa.table(
+            {
+                "user_id": ids,
+                "device": [f"device-{each % 977}" for each in ids],
+                "amount": rng.random(1650),
+            }
+        )
         path = lake / f"day={number // 20:03d}" / f"part-{number % 20:03d}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         if number % 2:
             pq.write_table(rows, path, row_group_size=1250)
         else:
-            connection.register("rows", rows).execute(f"copy (from rows) to '{path}' (format parquet)")
+            connection.register("rows", rows).execute(
+                f"copy (from rows) to '{path}' (format parquet)"
+            )
         stored += ids[:2].tolist()
     subprocess.run([SBBF, "add-filter", "-q", str(lake), "-c", "user_id", "--in-place"], check=True)
-    some = [*rng.choice(stored, 2500), *rng.integers(0, 50_000_000, 9500), *rng.integers(0, 1 << 60, 38_000)]
+    some = [
+        *rng.choice(stored, 2500),
+        *rng.integers(0, 50_000_000, 9500),
+        *rng.integers(0, 1 << 60, 38_000),
+    ]
     keys.write_text("".join(f"{each}\n" for each in some))
     semi_join = (
         "import duckdb, sys\n"
@@ -341,9 +504,24 @@ def keys_of_two_writers(folder: Path, rounds: int, scale: float) -> Iterator[Fig
         "duckdb.sql(f'select filename, count(*) from {lake} where user_id in (from {keys}) group by 1').fetchall()\n"
     )
     for name, options, wanted in (("probe", [], 2.0), ("probe --confirm", ["--confirm"], 3.0)):
-        probe = [SBBF, "probe", "-q", str(lake), "-c", "user_id", "--values-file", str(keys), *options]
-        name, theirs = f"{name} of {len(some):,} values over {int(2000 * scale):,} files of two writers", python(semi_join, lake, keys)
-        figure = measure(rounds, name, command(*probe), "DuckDB's semi-join", theirs, Target.of_the_peer(wanted))
+        probe = [
+            SBBF,
+            "probe",
+            "-q",
+            str(lake),
+            "-c",
+            "user_id",
+            "--values-file",
+            str(keys),
+            *options,
+        ]
+        name, theirs = (
+            f"{name} of {len(some):,} values over {int(2000 * scale):,} files of two writers",
+            python(semi_join, lake, keys),
+        )
+        figure = measure(
+            rounds, name, command(*probe), "DuckDB's semi-join", theirs, Target.of_the_peer(wanted)
+        )
         yield figure._replace(note=cost_of(probe))
 
 
@@ -357,7 +535,12 @@ def many_columns(path: Path, columns: int, row_groups: int, filtered: tuple[str,
         pa.array([f"value-{number}" for number in range(count)]),
     )
     table = pa.table({f"c{number}": kinds[number % 4] for number in range(columns)})
-    pq.write_table(table, path, row_group_size=20, bloom_filter_options={name: {"ndv": 20, "fpp": 0.01} for name in filtered} or None)
+    pq.write_table(
+        table,
+        path,
+        row_group_size=20,
+        bloom_filter_options={name: {"ndv": 20, "fpp": 0.01} for name in filtered} or None,
+    )
 
 
 def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
@@ -379,9 +562,13 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     figure = measure(rounds * 3, name, probe, peer, python(duckdb, source), Target.times_faster(2))
     yield figure._replace(note=f"footer of {_footer_bytes(source):,} bytes")
     name, peer = f"add-filter, 1 column, {size}", "pyarrow reading the footer"
-    figure = measure(rounds * 3, name, add_once, peer, python(read_footer, source), Target.in_seconds(0.5))
+    figure = measure(
+        rounds * 3, name, add_once, peer, python(read_footer, source), Target.in_seconds(0.5)
+    )
     out.unlink()
-    yield figure._replace(note=f"{source.stat().st_size / 1e6:,.0f} MB; peak of {usage_of(add)[1] / 1e6:,.0f} MB")
+    yield figure._replace(
+        note=f"{source.stat().st_size / 1e6:,.0f} MB; peak of {usage_of(add)[1] / 1e6:,.0f} MB"
+    )
     columns, row_groups = 500, max(2, int(100 * scale))
     many_columns(source, columns, row_groups)
     offsets = (
@@ -390,9 +577,14 @@ def wide_footer(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
         "print(sum(m.row_group(r).column(c).bloom_filter_offset is not None"
         " for r in range(m.num_row_groups) for c in range(m.num_columns)))\n"
     )
-    name, ours = f"inspect, {columns} columns x {row_groups} row groups, no filters", command(SBBF, "inspect", source, "--format", "json")
+    name, ours = (
+        f"inspect, {columns} columns x {row_groups} row groups, no filters",
+        command(SBBF, "inspect", source, "--format", "json"),
+    )
     theirs, target = python(offsets, source), Target.of_the_peer(1.2)
-    figure = measure(rounds * 3, name, ours, "pyarrow reading metadata and filter offsets", theirs, target)
+    figure = measure(
+        rounds * 3, name, ours, "pyarrow reading metadata and filter offsets", theirs, target
+    )
     yield figure._replace(note=f"footer of {_footer_bytes(source):,} bytes")
 
 
@@ -402,18 +594,31 @@ def start(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
     shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     compileall.compile_dir(folder / package.name, quiet=1)
     source = folder / "small.parquet"
-    pq.write_table(pa.table({"id": np.arange(1000)}), source, bloom_filter_options={"id": {"ndv": 1000}})
+    pq.write_table(
+        pa.table({"id": np.arange(1000)}), source, bloom_filter_options={"id": {"ndv": 1000}}
+    )
     paths = f"import sys; sys.path.insert(0, {str(folder)!r}); "
     ours = {
         "--help": ["--help"],
         "probe of one small file": ["probe", str(source), "id", "5"],
         "inspect of one small file": ["inspect", str(source)],
     }
-    work = {name: python(f"{paths}from sbbf_tool.__main__ import main; main()", *words) for name, words in ours.items()}
-    times = in_turn(max(3, round(rounds * 10 * scale)), {**work, "peer": python(f"{paths}import click")})
+    work = {
+        name: python(f"{paths}from sbbf_tool.__main__ import main; main()", *words)
+        for name, words in ours.items()
+    }
+    times = in_turn(
+        max(3, round(rounds * 10 * scale)), {**work, "peer": python(f"{paths}import click")}
+    )
     for name in ours:
         bound = START[name.partition(" ")[0]]
-        yield Figure(f"start, {name}", times[name], 'python -c "import click"', times["peer"], Target.of_the_peer(bound))
+        yield Figure(
+            f"start, {name}",
+            times[name],
+            'python -c "import click"',
+            times["peer"],
+            Target.of_the_peer(bound),
+        )
 
 
 BENCHMARKS: dict[str, Callable[[Path, int, float], Iterator[Figure]]] = {

@@ -40,7 +40,13 @@ def write_lake(folder: Path, count: int) -> int:
             os.link(folder / f"{number % DISTINCT:07}.parquet", path)
             continue
         values, options = random.integers(0, 1 << 62, ROWS), {"v": {"ndv": ROWS, "fpp": FPP}}
-        pq.write_table(pa.table({"v": values}), path, use_dictionary=False, compression="none", bloom_filter_options=options)
+        pq.write_table(
+            pa.table({"v": values}),
+            path,
+            use_dictionary=False,
+            compression="none",
+            bloom_filter_options=options,
+        )
     return int(values[0])
 
 
@@ -50,26 +56,69 @@ def index(folder: Path, rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def _of_files(folder: Path, rounds: int, count: int) -> Iterator[Figure]:
-    lake, built, table, keys = (folder / f"{count}{end}" for end in ("", ".sbbfx", "-table.parquet", ".txt"))
-    name, stored, random = f"index of {count:,} files", write_lake(lake, count), np.random.default_rng(4)
+    lake, built, table, keys = (
+        folder / f"{count}{end}" for end in ("", ".sbbfx", "-table.parquet", ".txt")
+    )
+    name, stored, random = (
+        f"index of {count:,} files",
+        write_lake(lake, count),
+        np.random.default_rng(4),
+    )
     keys.write_text("".join(f"{value}\n" for value in random.integers(0, 1 << 62, KEYS)))
     by_hand = python(_TABLE, f"{lake}/*.parquet", table, "")()
     seconds = timed([SBBF, "index", str(lake), "-c", "v", "-o", str(built)])
     note = f"{sum(path.stat().st_size for path in built.iterdir()):,} bytes; table: {table.stat().st_size:,}"
-    yield Figure(f"{name}: built", seconds, "DuckDB writing a table of value and file", by_hand, Target.in_seconds(count / 500), note)
+    yield Figure(
+        f"{name}: built",
+        seconds,
+        "DuckDB writing a table of value and file",
+        by_hand,
+        Target.in_seconds(count / 500),
+        note,
+    )
     for key, what in ((stored, "a value of one file"), (7, "a value of no file")):
         listed = [SBBF, "probe", str(built), "v", str(key), "--format", "names"]
         quick, by_table = [*listed, "--quick"], python(_TABLE, f"{lake}/*.parquet", table, key)
-        figure = measure(rounds, f"{name}: {what}, without a listing", command(*quick), "the table", by_table, Target.in_seconds(0.3))
+        figure = measure(
+            rounds,
+            f"{name}: {what}, without a listing",
+            command(*quick),
+            "the table",
+            by_table,
+            Target.in_seconds(0.3),
+        )
         yield figure._replace(note=cost_of(quick))
         all_files = command(SBBF, "probe", lake, "v", key, "--format", "names")
-        figure = measure(1, f"{name}: {what}", command(*listed), "sbbf probe of all files", all_files, Target.times_faster(2))
+        figure = measure(
+            1,
+            f"{name}: {what}",
+            command(*listed),
+            "sbbf probe of all files",
+            all_files,
+            Target.times_faster(2),
+        )
         yield figure._replace(note=cost_of(listed))
-    many = [SBBF, "probe", str(built), "-c", "v", "--values-file", str(keys), "--quick", "--format", "names"]
+    many = [
+        SBBF,
+        "probe",
+        str(built),
+        "-c",
+        "v",
+        "--values-file",
+        str(keys),
+        "--quick",
+        "--format",
+        "names",
+    ]
     start = command(SBBF, "--help")
-    yield measure(1, f"{name}: {KEYS:,} values of no file", command(*many), "start", start, Target.in_seconds(60))._replace(
-        note=cost_of(many)
-    )
+    yield measure(
+        1,
+        f"{name}: {KEYS:,} values of no file",
+        command(*many),
+        "start",
+        start,
+        Target.in_seconds(60),
+    )._replace(note=cost_of(many))
 
 
 BENCHMARKS = {"index": index}

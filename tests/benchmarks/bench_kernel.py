@@ -86,10 +86,14 @@ def integers(count: int) -> Column:
 
 def strings(count: int) -> Column:
     """UUIDs in their usual spelling."""
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)[np.random.default_rng(2).integers(0, 16, (count, 36), dtype=np.uint8)]
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)[
+        np.random.default_rng(2).integers(0, 16, (count, 36), dtype=np.uint8)
+    ]
     digits[:, (8, 13, 18, 23)] = ord("-")
     data, offsets = digits.tobytes(), np.arange(0, 36 * (count + 1), 36, dtype=np.int32)
-    array = pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    array = pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
     return Column("36-byte string", array, 36, memoryview(data), memoryview(offsets))
 
 
@@ -102,9 +106,13 @@ def build_with(name: str, column: Column) -> Callable[[], float]:
         start = time.process_time()
         for first in range(0, len(column.array), BATCH):
             if column.offsets is None:
-                hashes = kernel.hash_fixed(column.data[first * width : (first + BATCH) * width], width)
+                hashes = kernel.hash_fixed(
+                    column.data[first * width : (first + BATCH) * width], width
+                )
             else:
-                hashes = kernel.hash_variable(column.data, column.offsets[first : first + BATCH + 1], 4)
+                hashes = kernel.hash_variable(
+                    column.data, column.offsets[first : first + BATCH + 1], 4
+                )
             kernel.insert(bitset, num_blocks, hashes)
         return time.process_time() - start
 
@@ -135,12 +143,27 @@ def write_with_pyarrow(column: Column, *, with_filter: bool) -> Callable[[], flo
 def touch_blocks(column: Column, library: Path) -> Callable[[], float]:
     """Seconds of the floor."""
     touch = ctypes.CDLL(str(library)).touch
-    touch.argtypes = (ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
-    bitset, data = np.frombuffer(new_bitset(column.num_bytes), np.uint8), np.frombuffer(column.data, np.uint8)
+    touch.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_uint64,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_size_t,
+    )
+    bitset, data = (
+        np.frombuffer(new_bitset(column.num_bytes), np.uint8),
+        np.frombuffer(column.data, np.uint8),
+    )
 
     def once() -> float:
         start = time.process_time()
-        touch(bitset.ctypes.data, column.num_bytes // 32, data.ctypes.data, column.width, len(column.array))
+        touch(
+            bitset.ctypes.data,
+            column.num_bytes // 32,
+            data.ctypes.data,
+            column.width,
+            len(column.array),
+        )
         return time.process_time() - start
 
     return once
@@ -151,7 +174,11 @@ def compile_floor(folder: Path) -> Path | None:
     if compiler is None:
         return None
     (folder / "floor.c").write_text(FLOOR)
-    subprocess.run([compiler, "-O3", "-march=native", "-shared", "-fPIC", "-o", "floor.so", "floor.c"], cwd=folder, check=True)
+    subprocess.run(
+        [compiler, "-O3", "-march=native", "-shared", "-fPIC", "-o", "floor.so", "floor.c"],
+        cwd=folder,
+        check=True,
+    )
     return folder / "floor.so"
 
 
@@ -174,5 +201,9 @@ def measure(column: Column, library: Path | None, rounds: int) -> dict[str, floa
     for _ in range(rounds):
         for name, contestant in contestants.items():
             seconds[name].append(contestant())
-    per_value = {name: statistics.median(times) / len(column.array) * 1e9 for name, times in seconds.items()}
-    return per_value | {"pyarrow, extra": per_value["pyarrow with filter"] - per_value["pyarrow without filter"]}
+    per_value = {
+        name: statistics.median(times) / len(column.array) * 1e9 for name, times in seconds.items()
+    }
+    return per_value | {
+        "pyarrow, extra": per_value["pyarrow with filter"] - per_value["pyarrow without filter"]
+    }

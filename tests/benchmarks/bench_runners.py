@@ -58,7 +58,9 @@ def small_files(folder: Path, count: int) -> list[Path]:
     paths = []
     for number in range(count):
         ids = rng.integers(0, 1 << 62, 2000)
-        table = pa.table({"id": ids, "name": [f"user-{value}" for value in ids % 100_000], "x": ids * 0.5})
+        table = pa.table(
+            {"id": ids, "name": [f"user-{value}" for value in ids % 100_000], "x": ids * 0.5}
+        )
         paths.append(folder / f"part-{number:06d}.parquet")
         pq.write_table(table, paths[-1])
     return paths
@@ -71,8 +73,13 @@ def large_file(path: Path, row_groups: int, rows: int) -> Path:
     path.parent.mkdir()
     with pq.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
         for _ in range(row_groups):
-            payload = pa.FixedSizeBinaryArray.from_buffers(pa.binary(32), rows, [None, pa.py_buffer(rng.bytes(32 * rows))])
-            writer.write_table(pa.table({"id": rng.integers(0, 1 << 62, rows), "payload": payload}, schema), row_group_size=rows)
+            payload = pa.FixedSizeBinaryArray.from_buffers(
+                pa.binary(32), rows, [None, pa.py_buffer(rng.bytes(32 * rows))]
+            )
+            writer.write_table(
+                pa.table({"id": rng.integers(0, 1 << 62, rows), "payload": payload}, schema),
+                row_group_size=rows,
+            )
     return path
 
 
@@ -81,11 +88,15 @@ def run(runner: str, files: Path, columns: Iterable[str], expected: int, scratch
     options = [word for column in columns for word in ("-c", column)] + RUNNERS[runner][1]
     if runner.startswith("spark"):
         settings = scratch / "spark.toml"
-        settings.write_text(f"[spark]\nlocal.dir = '{scratch}'\nsql.warehouse.dir = '{scratch / 'warehouse'}'\n")
+        settings.write_text(
+            f"[spark]\nlocal.dir = '{scratch}'\nsql.warehouse.dir = '{scratch / 'warehouse'}'\n"
+        )
         options += ["--config", str(settings)]
     started = time.monotonic()
     command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(files), "--in-place", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scratch)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=scratch
+    )
     peaks: dict[str, int] = {}
     while process.poll() is None:
         for pid in _family(process.pid):
@@ -113,8 +124,12 @@ def _family(pid: int) -> list[int]:
 def _memory(pid: int) -> tuple[str, int]:
     """The kind of a process, and the most memory that it has held."""
     try:
-        status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-        return ("jvm" if status["Name"].strip() == "java" else "worker"), int(status["VmHWM"].split()[0]) * 1024
+        status = dict(
+            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        )
+        return ("jvm" if status["Name"].strip() == "java" else "worker"), int(
+            status["VmHWM"].split()[0]
+        ) * 1024
     except (OSError, KeyError, ValueError):
         return "worker", 0
 
@@ -138,7 +153,13 @@ spark.stop()
 
 
 def seconds_a_task(scratch: Path) -> float:
-    done = subprocess.run([sys.executable, "-c", _EMPTY_TASKS], cwd=scratch, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _EMPTY_TASKS],
+        cwd=scratch,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(done.stdout.split()[-1]) / _TASKS
 
 
@@ -156,13 +177,18 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     large = large_file(folder / "large" / "large.parquet", args.row_groups, args.rows)
     lengths = {path: path.stat().st_size for path in (*few, *small, large)}
     with pq.ParquetFile(large) as file:
-        key_bytes = sum(file.metadata.row_group(number).column(0).total_compressed_size for number in range(args.row_groups))
+        key_bytes = sum(
+            file.metadata.row_group(number).column(0).total_compressed_size
+            for number in range(args.row_groups)
+        )
 
     def cut_back() -> None:
         for path, length in lengths.items():
             os.truncate(path, length)
 
-    run("local-1", folder / "few", ["id", "name"], 10, scratch)  # whose modules then are in the page cache for all
+    run(
+        "local-1", folder / "few", ["id", "name"], 10, scratch
+    )  # whose modules then are in the page cache for all
     cut_back()
     runners: dict[str, dict[str, Any]] = {}
     for runner in args.runners:
@@ -172,7 +198,10 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
         rates = run(runner, folder / "large", ["id"], 1, scratch)
         cut_back()
         work, large_work = max(many.seconds - begin, 1e-3), max(rates.seconds - begin, 1e-3)
-        peaks = {kind: max(many.peaks.get(kind, 0), rates.peaks.get(kind, 0)) for kind in ("driver", "worker", "jvm")}
+        peaks = {
+            kind: max(many.peaks.get(kind, 0), rates.peaks.get(kind, 0))
+            for kind in ("driver", "worker", "jvm")
+        }
         runners[runner] = {
             "cores": cores,
             "seconds_to_begin": begin,
@@ -183,12 +212,20 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
             "file_bytes_a_second_a_core": lengths[large] / large_work / cores,
             "key_bytes_a_second_a_core": key_bytes / large_work / cores,
             "peak_driver_bytes": peaks["driver"],
-            "peak_worker_bytes": peaks["worker"] or peaks["driver"],  # one process is its own worker
+            "peak_worker_bytes": peaks["worker"]
+            or peaks["driver"],  # one process is its own worker
             "peak_jvm_bytes": peaks["jvm"],
         }
         print(f"{runner}: {json.dumps(runners[runner])}", file=sys.stderr, flush=True)
-    workload = {"files": args.files, "small_file_bytes": sum(path.stat().st_size for path in small) / args.files}
-    workload |= {"row_groups": args.row_groups, "large_file_bytes": lengths[large], "key_bytes": key_bytes}
+    workload = {
+        "files": args.files,
+        "small_file_bytes": sum(path.stat().st_size for path in small) / args.files,
+    }
+    workload |= {
+        "row_groups": args.row_groups,
+        "large_file_bytes": lengths[large],
+        "key_bytes": key_bytes,
+    }
     alone = {"files_listed_a_second": files_listed_a_second(folder / "small")}
     if any(runner.startswith("spark") for runner in args.runners):
         alone["seconds_a_task"] = seconds_a_task(scratch)
@@ -198,21 +235,47 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
 def compared(figures: dict[str, dict[str, Any]]) -> dict[str, float]:
     """The ratios that the figures are for, of those runners that were measured."""
 
-    def of(compute: Callable[[float, float], float], name: str, first: str, second: str) -> float | None:
-        return compute(figures[first][name], figures[second][name]) if first in figures and second in figures else None
+    def of(
+        compute: Callable[[float, float], float], name: str, first: str, second: str
+    ) -> float | None:
+        return (
+            compute(figures[first][name], figures[second][name])
+            if first in figures and second in figures
+            else None
+        )
 
     more = "milliseconds_a_file_a_core"
     ratios = {
-        "local, two cores over one, small files": of(truediv, "small_files_seconds", "local-1", "local-2"),
-        "local, two cores over one, large file": of(truediv, "large_file_seconds", "local-1", "local-2"),
-        "spark, two cores over one, small files": of(truediv, "small_files_seconds", "spark-local-1", "spark-local-2"),
-        "spark, two cores over one, large file": of(truediv, "large_file_seconds", "spark-local-1", "spark-local-2"),
-        "spark's time over the local runner's, small files, one core": of(truediv, "small_files_seconds", "spark-local-1", "local-1"),
-        "spark's time over the local runner's, small files, two cores": of(truediv, "small_files_seconds", "spark-local-2", "local-2"),
-        "cluster's time over the local runner's, small files, two cores": of(truediv, "small_files_seconds", "spark-cluster-2", "local-2"),
-        "spark's cost over the local runner, ms a file a core, one core": of(sub, more, "spark-local-1", "local-1"),
-        "spark's cost over the local runner, ms a file a core, two cores": of(sub, more, "spark-local-2", "local-2"),
-        "cluster's cost over the local runner, ms a file a core, two cores": of(sub, more, "spark-cluster-2", "local-2"),
+        "local, two cores over one, small files": of(
+            truediv, "small_files_seconds", "local-1", "local-2"
+        ),
+        "local, two cores over one, large file": of(
+            truediv, "large_file_seconds", "local-1", "local-2"
+        ),
+        "spark, two cores over one, small files": of(
+            truediv, "small_files_seconds", "spark-local-1", "spark-local-2"
+        ),
+        "spark, two cores over one, large file": of(
+            truediv, "large_file_seconds", "spark-local-1", "spark-local-2"
+        ),
+        "spark's time over the local runner's, small files, one core": of(
+            truediv, "small_files_seconds", "spark-local-1", "local-1"
+        ),
+        "spark's time over the local runner's, small files, two cores": of(
+            truediv, "small_files_seconds", "spark-local-2", "local-2"
+        ),
+        "cluster's time over the local runner's, small files, two cores": of(
+            truediv, "small_files_seconds", "spark-cluster-2", "local-2"
+        ),
+        "spark's cost over the local runner, ms a file a core, one core": of(
+            sub, more, "spark-local-1", "local-1"
+        ),
+        "spark's cost over the local runner, ms a file a core, two cores": of(
+            sub, more, "spark-local-2", "local-2"
+        ),
+        "cluster's cost over the local runner, ms a file a core, two cores": of(
+            sub, more, "spark-cluster-2", "local-2"
+        ),
     }
     return {name: value for name, value in ratios.items() if value is not None}
 
@@ -225,7 +288,12 @@ STORAGE_BYTES_A_SECOND = 20e9
 def estimate(measurements: dict[str, Any]) -> dict[str, float]:
     """Seconds that a million files take on 100 executors of 4 cores, by the formula of million-files.md, from what the cluster did here."""
     cluster = next(
-        (measurements["runners"][name] for name in ("spark-cluster-2", "spark-local-2") if name in measurements["runners"]), None
+        (
+            measurements["runners"][name]
+            for name in ("spark-cluster-2", "spark-local-2")
+            if name in measurements["runners"]
+        ),
+        None,
     )
     if cluster is None:
         return {}
@@ -235,7 +303,10 @@ def estimate(measurements: dict[str, Any]) -> dict[str, float]:
         "list": FILES / measurements["files_listed_a_second"],
         "schedule": TASKS_A_CORE * measurements["seconds_a_task"],
         "work, small files": FILES * cluster["milliseconds_a_file_a_core"] / 1000 / CORES,
-        "work, files of 128 MB": FILES * LARGER_FILE_BYTES / cluster["file_bytes_a_second_a_core"] / CORES,
+        "work, files of 128 MB": FILES
+        * LARGER_FILE_BYTES
+        / cluster["file_bytes_a_second_a_core"]
+        / CORES,
         "storage, small files": 2 * FILES * small_bytes / STORAGE_BYTES_A_SECOND,
         "storage, files of 128 MB": 2 * FILES * LARGER_FILE_BYTES / STORAGE_BYTES_A_SECOND,
     }
@@ -258,7 +329,10 @@ def table(document: dict[str, Any]) -> str:
     for name, rates in document["runners"].items():
         cells = [
             *(f"{rates['seconds_to_begin']:.1f} s", f"{rates['small_files_seconds']:.1f} s"),
-            *(f"{rates['files_a_second_a_core'] * rates['cores']:.0f}", f"{rates['files_a_second_a_core']:.0f}"),
+            *(
+                f"{rates['files_a_second_a_core'] * rates['cores']:.0f}",
+                f"{rates['files_a_second_a_core']:.0f}",
+            ),
             f"{rates['large_file_seconds']:.1f} s",
             *(f"{rates[f'{kind}_bytes_a_second_a_core'] / 1e6:.0f}" for kind in ("file", "key")),
             *(f"{rates[f'peak_{kind}_bytes'] / (1 << 20):,.0f}" for kind in ("worker", "jvm")),
@@ -266,25 +340,42 @@ def table(document: dict[str, Any]) -> str:
         lines.append(f"| {name} | {' | '.join(cells)} |")
     lines.append(f"listed, files/s: {document['files_listed_a_second']:,.0f}")
     if "seconds_a_task" in document:
-        lines.append(f"an empty task of Spark's, with a Python worker: {1000 * document['seconds_a_task']:.0f} ms")
+        lines.append(
+            f"an empty task of Spark's, with a Python worker: {1000 * document['seconds_a_task']:.0f} ms"
+        )
     lines += [f"{name}: {value:.2f}" for name, value in document["ratios"].items()]
-    lines += [f"a million files on {CORES} cores, {name}: {value:,.1f} s" for name, value in document["a_million_files"].items()]
+    lines += [
+        f"a million files on {CORES} cores, {name}: {value:,.1f} s"
+        for name, value in document["a_million_files"].items()
+    ]
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the number of small files, and of the rows of the large file's groups")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--scale",
+        type=float,
+        default=1.0,
+        help="of the number of small files, and of the rows of the large file's groups",
+    )
     parser.add_argument("--row-groups", type=int, default=100)
     parser.add_argument("--runners", nargs="+", choices=RUNNERS, default=list(RUNNERS))
     parser.add_argument("--json", action="store_true", help="one JSON document rather than tables")
     args = parser.parse_args()
-    args.files, args.rows = max(20, round(5000 * args.scale)), max(1000, round(1_000_000 * args.scale))
+    args.files, args.rows = (
+        max(20, round(5000 * args.scale)),
+        max(1000, round(1_000_000 * args.scale)),
+    )
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sbbf-bench-") as folder:
         document = measure(args, Path(folder))
     document["cores"] = os.cpu_count()
-    document["versions"] = {name: version(name) for name in ("pyarrow", "pyspark", "numpy")} | {"python": platform.python_version()}
+    document["versions"] = {name: version(name) for name in ("pyarrow", "pyspark", "numpy")} | {
+        "python": platform.python_version()
+    }
     document["ratios"] = compared(document["runners"])
     document["a_million_files"] = estimate(document)
     document["seconds_of_this_benchmark"] = time.monotonic() - started

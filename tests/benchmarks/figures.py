@@ -18,11 +18,16 @@ class Target(NamedTuple):
 
     @classmethod
     def times_faster(cls, bound: float) -> Target:
-        return cls(f"at least {bound:g} x faster", lambda figure: figure.peer_amount / figure.amount >= bound)
+        return cls(
+            f"at least {bound:g} x faster",
+            lambda figure: figure.peer_amount / figure.amount >= bound,
+        )
 
     @classmethod
     def of_the_peer(cls, bound: float) -> Target:
-        return cls(f"at most {bound:g} x of it", lambda figure: figure.amount / figure.peer_amount <= bound)
+        return cls(
+            f"at most {bound:g} x of it", lambda figure: figure.amount / figure.peer_amount <= bound
+        )
 
     @classmethod
     def in_seconds(cls, bound: float) -> Target:
@@ -70,7 +75,14 @@ def in_turn(rounds: int, work: dict[str, Callable[[], float]]) -> dict[str, floa
     return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
-def measure(rounds: int, name: str, ours: Callable[[], float], peer: str, theirs: Callable[[], float], target: Target) -> Figure:
+def measure(
+    rounds: int,
+    name: str,
+    ours: Callable[[], float],
+    peer: str,
+    theirs: Callable[[], float],
+    target: Target,
+) -> Figure:
     times = in_turn(rounds, {"ours": ours, "peer": theirs})
     return Figure(name, times["ours"], peer, times["peer"], target)
 
@@ -91,7 +103,9 @@ def usage_of(command: list[str]) -> tuple[float, int]:
         "usage = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
         "print(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, *command], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command], check=True, capture_output=True, text=True
+    )
     seconds, peak = done.stdout.split()
     return float(seconds), int(peak)
 

@@ -14,7 +14,9 @@ from sbbf_tool.bloom.interface import Kernel
 from sbbf_tool.errors import UsageError
 
 
-@pytest.fixture(scope="module", params=["spec", "numpy", "compiled", "compiled-AVX2", "compiled-plain"])
+@pytest.fixture(
+    scope="module", params=["spec", "numpy", "compiled", "compiled-AVX2", "compiled-plain"]
+)
 def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
     name, _, instructions = request.param.partition("-")
     try:

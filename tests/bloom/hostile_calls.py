@@ -31,11 +31,17 @@ class Calls:
         chance = self._random.random()
         if chance < 0.5:
             return fitting
-        return self._random.choice((*COUNTS, fitting - 1, fitting + 1)) if chance < 0.95 else self._random.choice((None, 1.5, "1", b"1"))
+        return (
+            self._random.choice((*COUNTS, fitting - 1, fitting + 1))
+            if chance < 0.95
+            else self._random.choice((None, 1.5, "1", b"1"))
+        )
 
     def buffer(self, *, of_words: bool = False) -> object:
         """Return any bytes, mostly writable. Bytes that are not copied are followed by memory that is not theirs."""
-        length = self._random.choice((0, 1, 3, 4, 7, 8, 15, 31, 32, 33, 36, 63, 64, 65, 96, 128, 256, 288, 2048))
+        length = self._random.choice(
+            (0, 1, 3, 4, 7, 8, 15, 31, 32, 33, 36, 63, 64, 65, 96, 128, 256, 288, 2048)
+        )
         if of_words:
             length = length // 8 * 8
         data = self._random.randbytes(length)
@@ -56,18 +62,23 @@ class Calls:
     def offsets(self, width: int) -> bytes:
         """Return offsets of Arrow's layout, some of which decrease or point outside the data."""
         values = [
-            self._random.choice((0, 1, 5, 31, 32, 64, 65, 2048, -1, 2 ** (8 * width - 1) - 1)) for _ in range(self._random.randrange(9))
+            self._random.choice((0, 1, 5, 31, 32, 64, 65, 2048, -1, 2 ** (8 * width - 1) - 1))
+            for _ in range(self._random.randrange(9))
         ]
         if self._random.random() < 0.5:
             values.sort()
-        return b"".join(value.to_bytes(width, sys.byteorder, signed=True) for value in values) + bytes(self._random.choice((0, 0, 0, 1, 3)))
+        return b"".join(
+            value.to_bytes(width, sys.byteorder, signed=True) for value in values
+        ) + bytes(self._random.choice((0, 0, 0, 1, 3)))
 
     def page(self) -> bytes:
         """Return values prefixed with their lengths, some of which are wrong."""
         parts = []
         for _ in range(self._random.randrange(9)):
             value = self._random.randbytes(self._random.choice((0, 1, 3, 8, 36, 100)))
-            length = self._random.choice((len(value), len(value), len(value), len(value) + 1, 2**31, 2**32 - 1))
+            length = self._random.choice(
+                (len(value), len(value), len(value), len(value) + 1, 2**31, 2**32 - 1)
+            )
             parts.append(length.to_bytes(4, "little") + value)
         return b"".join(parts) + bytes(self._random.choice((0, 0, 1, 3)))
 
@@ -75,10 +86,21 @@ class Calls:
         width = self._random.choice((4, 8))
         bitset = self.buffer()
         blocks = len(bitset) // 32 if isinstance(bitset, bytes | bytearray | memoryview) else 1
-        hashes = bitset if self._random.random() < 0.1 else self.buffer(of_words=self._random.random() < 0.8)
+        hashes = (
+            bitset
+            if self._random.random() < 0.1
+            else self.buffer(of_words=self._random.random() < 0.8)
+        )
         fixed = (bitset, self.count(self._random.choice((1, 4, 8, 12, 16, 36))))
-        variable = (bitset, self.buffer() if self._random.random() < 0.2 else self.offsets(width), self.count(width))
-        page = (self.buffer() if self._random.random() < 0.2 else self.page(), self.count(self._random.randrange(9)))
+        variable = (
+            bitset,
+            self.buffer() if self._random.random() < 0.2 else self.offsets(width),
+            self.count(width),
+        )
+        page = (
+            self.buffer() if self._random.random() < 0.2 else self.page(),
+            self.count(self._random.randrange(9)),
+        )
         calls = {
             "hash_fixed": fixed,
             "hash_variable": variable,

@@ -27,7 +27,15 @@ print(kernels.__file__, kernels.describe(), bloom.bits_set, footer_structs.descr
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -42,8 +50,15 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         if (ROOT / name).exists():
             shutil.copy(ROOT / name, work)
-    shutil.copytree(ROOT / "sbbf_tool", work / "sbbf_tool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    run(sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')", cwd=work)
+    shutil.copytree(
+        ROOT / "sbbf_tool", work / "sbbf_tool", ignore=shutil.ignore_patterns("*.so", "__pycache__")
+    )
+    run(
+        sys.executable,
+        "-c",
+        "from setuptools import build_meta; build_meta.build_sdist('dist')",
+        cwd=work,
+    )
     (archive,) = (work / "dist").glob("*.tar.gz")
     return archive
 
@@ -52,7 +67,11 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "compiler, kernel, footers",
     {
         "with a compiler": (None, "kernel: compiled (", "footers: indexed"),
-        "without a compiler": ("no-such-compiler", "kernel: numpy (no compiled kernel: ", "footers: parsed as a whole"),
+        "without a compiler": (
+            "no-such-compiler",
+            "kernel: numpy (no compiled kernel: ",
+            "footers: parsed as a whole",
+        ),
     },
 )
 def test_an_installation_has_what_it_can_compile(
@@ -61,9 +80,31 @@ def test_an_installation_has_what_it_can_compile(
     if compiler is None and not shutil.which(os.environ.get("CC", "cc")):
         pytest.skip("there is no C compiler")
     environment = {"CC": compiler} if compiler else {}
-    options = ["--no-build-isolation", "--no-deps", "--no-index", "--target", str(tmp_path / "site")]
-    run(sys.executable, "-m", "pip", "install", *options, str(source_distribution), cwd=tmp_path, **environment)
-    kernel_name = run(sys.executable, "-c", WHICH_KERNEL, cwd=tmp_path, PYTHONPATH=str(tmp_path / "site"), SBBF_KERNEL="")
+    options = [
+        "--no-build-isolation",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(tmp_path / "site"),
+    ]
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        *options,
+        str(source_distribution),
+        cwd=tmp_path,
+        **environment,
+    )
+    kernel_name = run(
+        sys.executable,
+        "-c",
+        WHICH_KERNEL,
+        cwd=tmp_path,
+        PYTHONPATH=str(tmp_path / "site"),
+        SBBF_KERNEL="",
+    )
     place, description, bits_set, walker = kernel_name.splitlines()
     assert Path(place).is_relative_to(tmp_path)
     assert description.startswith(kernel)

@@ -9,7 +9,16 @@ import mmh3
 import pytest
 
 from sbbf_tool.bloom import murmur3_spec, spec
-from sbbf_tool.bloom.dialects import CURRENT, DIALECTS, DRAFTS, GUAVA_SEED, MASK, MODULO, MURMUR3, find_dialect
+from sbbf_tool.bloom.dialects import (
+    CURRENT,
+    DIALECTS,
+    DRAFTS,
+    GUAVA_SEED,
+    MASK,
+    MODULO,
+    MURMUR3,
+    find_dialect,
+)
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import UsageError
 from support.tables import each
@@ -24,7 +33,9 @@ def test_the_verification_value_of_its_author():
     """SMHasher's `VerificationTest`: hashes of 0, 1, ... 255 bytes with other seeds, hashed again; 0x6384BA69 is published for x64_128."""
 
     def digest(data: bytes, seed: int) -> bytes:
-        return b"".join(half.to_bytes(8, "little") for half in murmur3_spec.murmur3_x64_128(data, seed))
+        return b"".join(
+            half.to_bytes(8, "little") for half in murmur3_spec.murmur3_x64_128(data, seed)
+        )
 
     every = b"".join(digest(bytes(range(length)), 256 - length) for length in range(256))
     assert int.from_bytes(digest(every, 0)[:4], "little") == 0x6384BA69
@@ -34,13 +45,17 @@ def test_the_hash_is_that_of_mmh3():
     for length in (*range(36), 64, 100, 5000):
         data = bytes((7 * at + (at >> 8)) % 251 for at in range(length))
         for seed in (0, 1, GUAVA_SEED, 2**32 - 1):
-            assert murmur3_spec.murmur3_x64_128(data, seed) == mmh3.hash64(data, seed, signed=False), (length, seed)
+            assert murmur3_spec.murmur3_x64_128(data, seed) == mmh3.hash64(
+                data, seed, signed=False
+            ), (length, seed)
 
 
 @each("offsets", [[0, 5, 3], [0, 99], [-1, 2]])
 def test_wrong_offsets(offsets):
     with pytest.raises(ValueError, match="offsets"):
-        find_dialect("draft1-raw").hasher(1, is_number=False).hash_variable(b"abcdefgh", array("i", offsets), 4)
+        find_dialect("draft1-raw").hasher(1, is_number=False).hash_variable(
+            b"abcdefgh", array("i", offsets), 4
+        )
 
 
 # Blocks
@@ -53,10 +68,15 @@ def test_a_kernel_builds_what_the_draft_describes(kernel, dialect, num_blocks):
     values = [bytes([n, n // 3, 7]) for n in range(50)]
     by_hand = bytearray(num_blocks * 32)
     for value in values:
-        h = murmur3_spec.murmur3(value, dialect.seed) if dialect.hash == MURMUR3 else spec.xxh64(value)
-        index = {"remainder": (h >> 32) % num_blocks, "lowest bits": (h >> 32) & (num_blocks - 1)}.get(
-            dialect.sentence.rpartition("by ")[2], ((h >> 32) * num_blocks) >> 32
+        h = (
+            murmur3_spec.murmur3(value, dialect.seed)
+            if dialect.hash == MURMUR3
+            else spec.xxh64(value)
         )
+        index = {
+            "remainder": (h >> 32) % num_blocks,
+            "lowest bits": (h >> 32) & (num_blocks - 1),
+        }.get(dialect.sentence.rpartition("by ")[2], ((h >> 32) * num_blocks) >> 32)
         block = spec.read_block(by_hand, index)
         spec.block_insert(block, h & 0xFFFF_FFFF)
         spec.write_block(by_hand, index, block)
@@ -71,7 +91,9 @@ def test_a_kernel_builds_what_the_draft_describes(kernel, dialect, num_blocks):
 def test_names_are_unique_and_an_unknown_name_is_reported():
     assert len(set(IDS)) == len(IDS)
     assert find_dialect("current") is CURRENT
-    with pytest.raises(UsageError, match="there is no dialect 'draft3'; the dialects are current, draft1-raw"):
+    with pytest.raises(
+        UsageError, match="there is no dialect 'draft3'; the dialects are current, draft1-raw"
+    ):
         find_dialect("draft3")
 
 
@@ -100,6 +122,9 @@ def test_every_filter_of_the_branch_answers_in_its_dialect_alone(conformance):
             means_the_same = (dialect.hash, dialect.seed) == (right.hash, right.seed) and (
                 {dialect.block, right.block} <= {MASK, MODULO} or dialect.block == right.block
             )
-            nothing = (is_number and dialect.numbers_as_nothing, is_number and right.numbers_as_nothing)
+            nothing = (
+                is_number and dialect.numbers_as_nothing,
+                is_number and right.numbers_as_nothing,
+            )
             expected = means_the_same and nothing[0] == nothing[1]
             assert holds_all(dialect, bitset, values, is_number) == expected, (name, dialect.name)

@@ -45,7 +45,11 @@ def test_what_was_inserted_is_found_at_every_size(num_bytes: int, num_blocks: in
     assert bytes(bloom)[num_blocks * 32 :] == bytes(num_bytes % 32)
 
 
-@given(num_blocks=st.integers(1, 50), inserted=st.integers(0, 2**64 - 1), query=st.integers(0, 2**64 - 1))
+@given(
+    num_blocks=st.integers(1, 50),
+    inserted=st.integers(0, 2**64 - 1),
+    query=st.integers(0, 2**64 - 1),
+)
 def test_one_block_answers_for_the_filter(num_blocks: int, inserted: int, query: int) -> None:
     bloom = BloomFilter.empty(num_blocks * 32)
     bloom.insert_hash(inserted)
@@ -66,7 +70,11 @@ def test_other_sizes_are_refused() -> None:
 
 def test_a_filter_over_bytes_can_be_queried_but_not_changed() -> None:
     bloom = BloomFilter(bytes(build(64, some_hashes(5))))
-    for attempt in (lambda: bloom.insert(b"x"), lambda: bloom.insert_hash(1), lambda: bloom.insert_hashes(array("Q", [1]))):
+    for attempt in (
+        lambda: bloom.insert(b"x"),
+        lambda: bloom.insert_hash(1),
+        lambda: bloom.insert_hashes(array("Q", [1])),
+    ):
         with pytest.raises(BufferError):
             attempt()
     before = bytes(bloom)
@@ -94,7 +102,9 @@ def test_an_uneven_number_of_blocks_does_not_fold() -> None:
 
 
 @given(st.sampled_from([32, 96, 1000]), st.integers(0, 40), st.integers(0, 40))
-def test_a_union_is_what_would_have_been_built_from_both(num_bytes: int, first_count: int, second_count: int) -> None:
+def test_a_union_is_what_would_have_been_built_from_both(
+    num_bytes: int, first_count: int, second_count: int
+) -> None:
     a, b = some_hashes(first_count, 1), some_hashes(second_count, 2)
     assert build(num_bytes, a) | build(num_bytes, b) == build(num_bytes, a + b)
     assert build(num_bytes, a).union(build(num_bytes, b)) == build(num_bytes, a + b)

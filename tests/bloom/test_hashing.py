@@ -23,7 +23,33 @@ VECTORS = [
     (b"Nobody inspects the spammish repetition", 0xFBCEA83C8A378BF1),
 ]
 
-WIDTHS = [1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33, 36, 40, 44, 63, 64, 65, 100, 129]
+WIDTHS = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    12,
+    15,
+    16,
+    17,
+    20,
+    24,
+    31,
+    32,
+    33,
+    36,
+    40,
+    44,
+    63,
+    64,
+    65,
+    100,
+    129,
+]
 
 # What Python says of an int that the compiled kernel's type does not hold; Python's own kernels have no such limit.
 TOO_LARGE = "cannot fit 'int'"
@@ -39,7 +65,9 @@ turns = st.sampled_from([0, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**64 - 1])
 
 def arrow(parts: list[bytes], width: int, before: bytes = b"") -> tuple[bytes, array[int]]:
     """`parts` as data and offsets, behind `before`."""
-    return before + b"".join(parts), array("i" if width == 4 else "q", accumulate(map(len, parts), initial=len(before)))
+    return before + b"".join(parts), array(
+        "i" if width == 4 else "q", accumulate(map(len, parts), initial=len(before))
+    )
 
 
 def runs_of_one_length(runs: list[tuple[int, int]]) -> list[bytes]:
@@ -68,12 +96,17 @@ def test_a_text_is_not_its_bytes() -> None:
 
 
 # Few values take another way through the numpy kernel than many.
-@each("width, count", [*((width, count) for width in WIDTHS for count in (0, 1, 31, 32, 100)), (4, 16_385)])
+@each(
+    "width, count",
+    [*((width, count) for width in WIDTHS for count in (0, 1, 31, 32, 100)), (4, 16_385)],
+)
 def test_fixed_width(kernel: Kernel, width: int, count: int) -> None:
     data = bytes(i * i % 251 for i in range(width * count))
     hashes = kernel.hash_fixed(data, width)
     assert hashes.format == "Q"
-    assert hashes.tolist() == [xxhash.xxh64_intdigest(data[i * width : (i + 1) * width]) for i in range(count)]
+    assert hashes.tolist() == [
+        xxhash.xxh64_intdigest(data[i * width : (i + 1) * width]) for i in range(count)
+    ]
 
 
 @given(data=st.one_of(values, runs.map(runs_of_one_length)), width=st.sampled_from([4, 8]))
@@ -110,10 +143,16 @@ def test_every_contiguous_buffer_will_do(kernel: Kernel) -> None:
         (bytes(8), 2**70, f"4 (or|and) 8|{TOO_LARGE}"),
         (array("q", [0, 2**63 - 1]), 8, OUTSIDE),
         (array("q", [-(2**63), 2**63 - 1]), 8, OUTSIDE),
-        (array("q", [0, 2**62, -(2**63), -(2**62), 0]), 8, DECREASE),  # four steps of 2^62 come round to 0
+        (
+            array("q", [0, 2**62, -(2**63), -(2**62), 0]),
+            8,
+            DECREASE,
+        ),  # four steps of 2^62 come round to 0
     ],
 )
-def test_offsets_of_an_invalid_shape_are_refused(kernel: Kernel, offsets: bytes, width: int, complaint: str) -> None:
+def test_offsets_of_an_invalid_shape_are_refused(
+    kernel: Kernel, offsets: bytes, width: int, complaint: str
+) -> None:
     with pytest.raises(ValueError, match=complaint):
         kernel.hash_variable(b"0123456789", offsets, width)
 
@@ -131,15 +170,23 @@ def test_offsets_of_an_invalid_shape_are_refused(kernel: Kernel, offsets: bytes,
         "a count that no machine holds": (plain_page([b"abc"]), 2**70, f"{TOO_SHORT}|{TOO_LARGE}"),
     },
 )
-def test_a_page_that_ends_too_early_is_refused(kernel: Kernel, page: bytes, count: int, complaint: str) -> None:
+def test_a_page_that_ends_too_early_is_refused(
+    kernel: Kernel, page: bytes, count: int, complaint: str
+) -> None:
     with pytest.raises(ValueError, match=complaint):
         kernel.hash_length_prefixed(page, count)
     with pytest.raises(UnreadableError):
         hashing.hash_length_prefixed(page, count)
 
 
-@given(page=st.binary(max_size=40), count=st.integers(-1, 12), offsets=st.lists(st.integers(-2, 12), max_size=6))
-def test_bytes_are_read_or_refused_as_the_specification_would(kernel: Kernel, page: bytes, count: int, offsets: list[int]) -> None:
+@given(
+    page=st.binary(max_size=40),
+    count=st.integers(-1, 12),
+    offsets=st.lists(st.integers(-2, 12), max_size=6),
+)
+def test_bytes_are_read_or_refused_as_the_specification_would(
+    kernel: Kernel, page: bytes, count: int, offsets: list[int]
+) -> None:
     for name, arguments in (
         ("hash_length_prefixed", (page, count)),
         ("extremes_length_prefixed", (page, count)),
@@ -163,10 +210,16 @@ def test_extremes_of_values_of_any_length(kernel: Kernel, data: list[bytes]) -> 
     expected = (min(data), max(data)) if data else None
     assert kernel.extremes_length_prefixed(plain_page(data), len(data)) == expected
     for width in (4, 8):
-        assert kernel.extremes_variable(*arrow(data, width, before=b"not a value"), width) == expected
+        assert (
+            kernel.extremes_variable(*arrow(data, width, before=b"not a value"), width) == expected
+        )
 
 
-@given(numbers=st.lists(st.one_of(st.integers(0, 2**64 - 1), turns), max_size=20), width=st.sampled_from([4, 8]), signed=st.booleans())
+@given(
+    numbers=st.lists(st.one_of(st.integers(0, 2**64 - 1), turns), max_size=20),
+    width=st.sampled_from([4, 8]),
+    signed=st.booleans(),
+)
 def test_extremes_of_integers(kernel: Kernel, numbers: list[int], width: int, signed: bool) -> None:
     data = [(number % 2 ** (8 * width)).to_bytes(width, "little") for number in numbers]
 
@@ -174,7 +227,9 @@ def test_extremes_of_integers(kernel: Kernel, numbers: list[int], width: int, si
         return int.from_bytes(value, "little", signed=signed)
 
     expected = (min(data, key=key), max(data, key=key)) if data else None
-    assert kernel.extremes_fixed(b"".join(data), width, "signed" if signed else "unsigned") == expected
+    assert (
+        kernel.extremes_fixed(b"".join(data), width, "signed" if signed else "unsigned") == expected
+    )
 
 
 @given(width=st.integers(1, 20), rows=st.binary(max_size=100))
@@ -186,7 +241,9 @@ def test_extremes_of_bytes_and_decimals(kernel: Kernel, width: int, rows: bytes)
     def key(value: bytes) -> int:
         return int.from_bytes(value, "big", signed=True)
 
-    assert kernel.extremes_fixed(rows, width, "decimal") == ((min(data, key=key), max(data, key=key)) if data else None)
+    assert kernel.extremes_fixed(rows, width, "decimal") == (
+        (min(data, key=key), max(data, key=key)) if data else None
+    )
 
 
 def test_what_is_no_run_of_values_has_no_extremes(kernel: Kernel) -> None:

@@ -39,18 +39,24 @@ def test_insert(kernel: Kernel, num_blocks: int, hashes: list[int]) -> None:
 
 
 @given(num_blocks=block_counts, inserted=hash_lists, queries=hash_lists)
-def test_check_and_count(kernel: Kernel, num_blocks: int, inserted: list[int], queries: list[int]) -> None:
+def test_check_and_count(
+    kernel: Kernel, num_blocks: int, inserted: list[int], queries: list[int]
+) -> None:
     bitset = build(spec, num_blocks, inserted)
     answers = kernel.check(bitset, num_blocks, array("Q", inserted + queries))
     assert answers == spec.check(bitset, num_blocks, array("Q", inserted + queries))
     assert set(answers[: len(inserted)]) <= {1}
-    assert kernel.count_missing(bitset, num_blocks, array("Q", inserted + queries)) == answers.count(0)
+    assert kernel.count_missing(
+        bitset, num_blocks, array("Q", inserted + queries)
+    ) == answers.count(0)
 
 
 @given(num_blocks=block_counts, seed=st.integers(0, 2**32), density=st.sampled_from([0, 1, 2]))
 def test_measure(kernel: Kernel, num_blocks: int, seed: int, density: int) -> None:
     bits = random.Random(seed)
-    bitset = bytes(bits.randrange(256) if density == 1 else density // 2 * 255 for _ in range(num_blocks * 32))
+    bitset = bytes(
+        bits.randrange(256) if density == 1 else density // 2 * 255 for _ in range(num_blocks * 32)
+    )
     assert kernel.measure(bitset, num_blocks) == spec.measure(bitset, num_blocks)
 
 
@@ -71,7 +77,9 @@ def test_many_hashes_in_few_blocks(kernel: Kernel) -> None:
         assert kernel.count_missing(bitset, num_blocks, array("Q", MANY)) == 0
 
 
-def test_sums_beyond_64_bits_come_in_two_parts(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_beyond_64_bits_come_in_two_parts(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if kernel.NAME == "compiled":
         monkeypatch.setattr(kernel, "_kernel", SimpleNamespace(measure=lambda *_: (7, 3, 5)))
         assert kernel.measure(b"", 0) == (7, 3 * 2**64 + 5)
@@ -83,11 +91,16 @@ def test_measure_beyond_64_bits(kernel: Kernel) -> None:
     if kernel.NAME == "spec":
         pytest.skip("minutes on the slow kernel, which counts in Python's integers anyway")
     num_blocks = 2**24 + 1
-    assert kernel.measure(b"\xff" * 32 * num_blocks, num_blocks) == (256 * num_blocks, num_blocks << 40)
+    assert kernel.measure(b"\xff" * 32 * num_blocks, num_blocks) == (
+        256 * num_blocks,
+        num_blocks << 40,
+    )
 
 
 @given(hashes=hash_lists, behind=st.integers(0, 40))
-def test_nothing_behind_the_blocks_is_touched(kernel: Kernel, hashes: list[int], behind: int) -> None:
+def test_nothing_behind_the_blocks_is_touched(
+    kernel: Kernel, hashes: list[int], behind: int
+) -> None:
     tail = b"\xa5" * behind
     bitset = bytearray(64) + tail
     kernel.insert(bitset, 2, array("Q", hashes))
@@ -98,7 +111,9 @@ def test_nothing_behind_the_blocks_is_touched(kernel: Kernel, hashes: list[int],
 
 
 @each("num_blocks", [0, -1, 3, 4, 2**31, 2**63, 2**70, -(2**70)])
-def test_a_number_of_blocks_that_the_bitset_does_not_have_is_refused(kernel: Kernel, num_blocks: int) -> None:
+def test_a_number_of_blocks_that_the_bitset_does_not_have_is_refused(
+    kernel: Kernel, num_blocks: int
+) -> None:
     bitset, hashes = bytearray(95), array("Q", [1, 2])
     for attempt in (
         lambda: kernel.insert(bitset, num_blocks, hashes),
@@ -153,7 +168,10 @@ def test_the_environment_chooses(unchosen: pytest.MonkeyPatch) -> None:
         assert kernels.describe() == f"kernel: {name} (chosen by SBBF_KERNEL)"
     unchosen.setattr(kernels, "_get_choice", cache(kernels._choose))
     unchosen.setenv("SBBF_KERNEL", "cuda")
-    with pytest.raises(UsageError, match=r"^SBBF_KERNEL: there is no kernel 'cuda'; the kernels are compiled, numpy, spec$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^SBBF_KERNEL: there is no kernel 'cuda'; the kernels are compiled, numpy, spec$",
+    ):
         kernels.active()
 
 
@@ -161,7 +179,9 @@ def test_without_the_extension_numpy_works_and_says_why(unchosen: pytest.MonkeyP
     unchosen.delitem(sys.modules, "sbbf_tool.bloom.compiled_kernel", raising=False)
     unchosen.delattr("sbbf_tool.bloom.compiled_kernel", raising=False)
     unchosen.delattr("sbbf_tool.bloom._kernel", raising=False)
-    unchosen.setitem(sys.modules, "sbbf_tool.bloom._kernel", None)  # as Python marks what cannot be imported
+    unchosen.setitem(
+        sys.modules, "sbbf_tool.bloom._kernel", None
+    )  # as Python marks what cannot be imported
     assert kernels.name() == "numpy"
     assert kernels.describe().startswith("kernel: numpy (no compiled kernel: ")
     unchosen.setattr(kernels, "_get_choice", cache(kernels._choose))

@@ -15,11 +15,16 @@ HERE = Path(__file__).parent
 SECONDS = 15
 TESTS = ("test_kernels.py", "test_hashing.py")
 
-pytestmark = [pytest.mark.nightly, pytest.mark.skipif(sys.platform != "linux", reason="sanitizers are preloaded as Linux does it")]
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(sys.platform != "linux", reason="sanitizers are preloaded as Linux does it"),
+]
 
 
 def can_use(instructions: str) -> bool:
-    _kernel = pytest.importorskip("sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError)
+    _kernel = pytest.importorskip(
+        "sbbf_tool.bloom._kernel", reason="the compiled kernel was not built", exc_type=ImportError
+    )
     fastest = _kernel.instructions()
     try:
         _kernel.use(instructions)
@@ -38,7 +43,9 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_the_sanitizer_sees_what_it_should(sanitized, tmp_path):
     """Without this, the tests below would also pass if nothing were looked at."""
     program = "import ctypes; data = ctypes.create_string_buffer(8); ctypes.memset(data, 1, 64)"
-    done = subprocess.run([sys.executable, "-c", program], env=sanitized, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=sanitized, capture_output=True, text=True, check=False
+    )
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
 
 
@@ -46,7 +53,9 @@ def test_the_sanitizer_sees_what_it_should(sanitized, tmp_path):
 def test_hostile_calls(sanitized, instructions):
     if not can_use(instructions):
         pytest.skip(f"this machine has no {instructions}")
-    kernel, active, answers, refused = run_sanitized([str(HERE / "hostile_calls.py"), str(SECONDS), "1", instructions], sanitized).split()
+    kernel, active, answers, refused = run_sanitized(
+        [str(HERE / "hostile_calls.py"), str(SECONDS), "1", instructions], sanitized
+    ).split()
     assert kernel.startswith(sanitized["PYTHONPATH"])
     assert active == instructions
     assert int(answers) > 1000
@@ -56,5 +65,7 @@ def test_hostile_calls(sanitized, instructions):
 def test_the_tests_of_the_kernel(sanitized):
     """On the three that are `compiled`, all of the sanitized kernel."""
     options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not heavy", "-k", "compiled"]
-    run_output = run_sanitized(["-m", "pytest", *options, *(str(HERE / name) for name in TESTS)], sanitized)
+    run_output = run_sanitized(
+        ["-m", "pytest", *options, *(str(HERE / name) for name in TESTS)], sanitized
+    )
     assert " passed" in run_output

@@ -22,7 +22,16 @@ MIB = 1 << 20
 
 @each(
     "bits_per_value, percent, digits",
-    [(5, 17.9, 1), (6, 9.93, 2), (10, 1.26, 2), (10.5, 1.01, 2), (16.9, 0.0997, 4), (20, 0.0420, 4), (26.4, 0.0099, 4), (41, 0.0010, 4)],
+    [
+        (5, 17.9, 1),
+        (6, 9.93, 2),
+        (10, 1.26, 2),
+        (10.5, 1.01, 2),
+        (16.9, 0.0997, 4),
+        (20, 0.0420, 4),
+        (26.4, 0.0099, 4),
+        (41, 0.0010, 4),
+    ],
 )
 def test_the_table_of_the_specification(bits_per_value: float, percent: float, digits: int) -> None:
     """BloomFilter.md, "Sizing an SBBF", rounds to 10, 1, 0.1, 0.01, 0.001 %, and in its text to 18, 1.26 and 0.04 %."""
@@ -57,7 +66,10 @@ def test_bytes_for_is_the_smallest_power_of_two_that_does(ndv: int, fpp: float) 
 
 def test_what_is_out_of_range_is_refused() -> None:
     for attempt, arguments, message in [
-        *((sizing.bytes_for, (100, fpp), "fpp must be above 0 and below 1") for fpp in (0, 1, -0.1, 1.5, math.nan, math.inf)),
+        *(
+            (sizing.bytes_for, (100, fpp), "fpp must be above 0 and below 1")
+            for fpp in (0, 1, -0.1, 1.5, math.nan, math.inf)
+        ),
         *((sizing.fpp_of, (ndv, 64), "ndv must be at least 0") for ndv in (-1, -0.5, math.nan)),
         *((sizing.fpp_of, (1, size), "a filter has at least") for size in (-64, 0, 31)),
     ]:
@@ -97,7 +109,9 @@ def test_absent_values_pass_as_often_as_the_fpp_states(num_bytes: int, per_block
 def test_the_fill_ratio_estimates_the_count(num_blocks: int, per_block: float) -> None:
     ndv = round(num_blocks * per_block)
     estimate = build(32 * num_blocks, ndv).estimated_ndv
-    assert estimate == pytest.approx(ndv, rel=0.04 if per_block > 100 else 5 * 0.09 / math.sqrt(num_blocks))
+    assert estimate == pytest.approx(
+        ndv, rel=0.04 if per_block > 100 else 5 * 0.09 / math.sqrt(num_blocks)
+    )
 
 
 @each("per_block", [0.2, 1, 8, 25, 100])
@@ -105,6 +119,11 @@ def test_blocks_have_as_many_bits_as_expected(per_block: float) -> None:
     num_blocks = 1 << 14
     ndv = round(num_blocks * per_block)
     expected = expect_blocks_by_bits(num_blocks, ndv)
-    difference = [abs(number - share) for number, share in zip(count_blocks_by_bits(build(32 * num_blocks, ndv)), expected, strict=True)]
+    difference = [
+        abs(number - share)
+        for number, share in zip(
+            count_blocks_by_bits(build(32 * num_blocks, ndv)), expected, strict=True
+        )
+    ]
     assert sum(expected) == pytest.approx(num_blocks, rel=1e-3)
     assert sum(difference) / num_blocks < 0.12

@@ -24,7 +24,10 @@ int main(void)
 }
 """
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or not CPU_LIST.exists(), reason="the machine is not x86-64 with Linux")
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64" or not CPU_LIST.exists(),
+    reason="the machine is not x86-64 with Linux",
+)
 
 
 def expected_output() -> str:
@@ -38,7 +41,18 @@ def expected_output() -> str:
 def run_compiled(compiler: list[str], folder: Path) -> str:
     source, program = folder / "program.c", folder / "program"
     source.write_text(PROGRAM)
-    command = [*compiler, "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{SOURCES}", str(source), "-o", str(program)]
+    command = [
+        *compiler,
+        "-std=c11",
+        "-O2",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{SOURCES}",
+        str(source),
+        "-o",
+        str(program),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout
@@ -53,4 +67,8 @@ def test_a_compiler_finds_the_listed_instructions(name: str, tmp_path: Path) -> 
 
 
 def test_no_source_calls_the_function_of_the_compilers_library() -> None:
-    assert [path.name for path in SOURCES.glob("*.[ch]") if "__builtin_cpu_supports(" in path.read_text()] == []
+    assert [
+        path.name
+        for path in SOURCES.glob("*.[ch]")
+        if "__builtin_cpu_supports(" in path.read_text()
+    ] == []

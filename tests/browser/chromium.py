@@ -107,7 +107,10 @@ class Browser:
 
     def messages(self) -> list[str]:
         """Return what the console has shown since the last call: errors, warnings and refusals by a Content-Security-Policy."""
-        return [f"console: {entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")]
+        return [
+            f"console: {entry['level']}: {entry['message']}"
+            for entry in self.driver.get_log("browser")
+        ]
 
     def requests(self) -> list[str]:
         """Return the URLs that pages have requested since the last call, those of the page itself among them."""
@@ -126,7 +129,10 @@ class Browser:
 
     def set_scheme(self, scheme: str) -> None:
         """Prefer the colour scheme `light` or `dark`."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def text(self) -> str:
@@ -142,10 +148,16 @@ class Browser:
             for width in WIDTHS:
                 self.set_width(width)
                 if scheme == SCHEMES[0]:
-                    problems += [f"overflow at {width} px: {line}" for line in self._run(_FIND_OVERFLOW)]
+                    problems += [
+                        f"overflow at {width} px: {line}" for line in self._run(_FIND_OVERFLOW)
+                    ]
             self.driver.execute_script(self._axe)
-            problems += [f"axe, {scheme}: {line}" for line in self.driver.execute_async_script(_RUN_AXE)]
-        problems += [f"foreign request: {url}" for url in self.requests() if _is_foreign(url, url_of(page))]
+            problems += [
+                f"axe, {scheme}: {line}" for line in self.driver.execute_async_script(_RUN_AXE)
+            ]
+        problems += [
+            f"foreign request: {url}" for url in self.requests() if _is_foreign(url, url_of(page))
+        ]
         return problems + self.messages()
 
     def _run(self, script: str) -> list[str]:

@@ -17,7 +17,8 @@ from support.tables import each
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.skipif(
-        not all(map(find_spec, ("sphinx", "furo", "myst_parser"))), reason="Sphinx, furo and MyST (the extra `docs`) are not installed"
+        not all(map(find_spec, ("sphinx", "furo", "myst_parser"))),
+        reason="Sphinx, furo and MyST (the extra `docs`) are not installed",
     ),
 ]
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,7 +31,18 @@ IN_STYLES = re.compile(r"(?:@import\s+|url\(\s*)[\"']?((?:https?:)?//[^\"')]*)")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", folder / "doctrees", DOCS, folder / "html"],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-d",
+            folder / "doctrees",
+            DOCS,
+            folder / "html",
+        ],
         capture_output=True,
         text=True,
     )
@@ -47,8 +59,15 @@ class Requests(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
-        names = {"link": ["href"], "use": ["href", "xlink:href"], "image": ["href", "xlink:href"], "object": ["data"]}.get(tag, [])
-        self.urls += [attributes[name] for name in (*names, "src", "srcset", "poster") if name in attributes]
+        names = {
+            "link": ["href"],
+            "use": ["href", "xlink:href"],
+            "image": ["href", "xlink:href"],
+            "object": ["data"],
+        }.get(tag, [])
+        self.urls += [
+            attributes[name] for name in (*names, "src", "srcset", "poster") if name in attributes
+        ]
         self.urls += IN_STYLES.findall(attributes.get("style", ""))
 
     def handle_data(self, data: str) -> None:
@@ -62,13 +81,17 @@ def urls_of(page: str) -> list[str]:
 
 
 def test_every_page_is_in_the_site(site):
-    assert [page for page in PAGES if not (site / page.relative_to(DOCS)).with_suffix(".html").exists()] == []
+    assert [
+        page for page in PAGES if not (site / page.relative_to(DOCS)).with_suffix(".html").exists()
+    ] == []
 
 
 def test_no_page_requests_anything_of_another_server(site):
     pages = {page: urls_of(page.read_text()) for page in site.rglob("*.html")}
     assert all(pages.values())
-    assert {(page.name, url) for page, urls in pages.items() for url in urls if FOREIGN.match(url)} == set()
+    assert {
+        (page.name, url) for page, urls in pages.items() for url in urls if FOREIGN.match(url)
+    } == set()
     assert [path.name for path in site.rglob("*.css") if IN_STYLES.search(path.read_text())] == []
 
 
@@ -89,4 +112,6 @@ def test_a_browser_shows_every_page_without_a_message_or_a_foreign_request(site,
 def test_pages_are_accessible_and_fit_a_narrow_window(page, site, browser: Browser):
     problems = browser.check_page(site / f"{page}.html")
     # The sidebars of the theme wait outside a narrow window.
-    assert [problem for problem in problems if problem.startswith("axe") or "the page is" in problem] == []
+    assert [
+        problem for problem in problems if problem.startswith("axe") or "the page is" in problem
+    ] == []

@@ -22,13 +22,22 @@ def page(tmp_path: Path) -> Path:
     return tmp_path / "page.html"
 
 
-@each("name", ["duckdb-filters.parquet", "spark-1000-bytes.parquet", "pyarrow-plain.parquet", "drafts", "."])
+@each(
+    "name",
+    ["duckdb-filters.parquet", "spark-1000-bytes.parquet", "pyarrow-plain.parquet", "drafts", "."],
+)
 def test_the_page_has_no_problems(browser: Browser, page: Path, name: str) -> None:
     queries = ["id = 5", "id = 1000 AND k IN (1, 2)"] if name.startswith("duckdb") else []
     write_report(FIXTURES / name, page, queries=queries)
     assert browser.check_page(page) == []
     assert read_json(browser, "document.querySelectorAll('svg .mark').length") > 1
-    assert read_json(browser, "[...document.querySelectorAll('figure')].filter(figure => !figure.querySelector('table')).length") == 0
+    assert (
+        read_json(
+            browser,
+            "[...document.querySelectorAll('figure')].filter(figure => !figure.querySelector('table')).length",
+        )
+        == 0
+    )
 
 
 def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: Path) -> None:
@@ -37,7 +46,9 @@ def test_names_of_rules_are_on_one_line(browser: Browser, tmp_path: Path, page: 
     browser.open(page)
     lines = "[...document.querySelectorAll('#findings td:nth-child(2)')].map(cell => { const range = document.createRange(); "
     lines += "range.selectNodeContents(cell); return range.getClientRects().length })"
-    cells = "[...document.querySelectorAll('#findings td')].map(cell => cell.getBoundingClientRect())"
+    cells = (
+        "[...document.querySelectorAll('#findings td')].map(cell => cell.getBoundingClientRect())"
+    )
     for width in (400, 1280):
         browser.set_width(width)
         assert set(read_json(browser, lines)) == {1}

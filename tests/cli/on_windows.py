@@ -26,7 +26,18 @@ CALLS = (
     "posix_fadvise", "pread", "preadv", "pwrite", "removexattr", "sendfile", "set_blocking", "setsid", "setxattr", "statvfs",
     "sysconf", "uname",
 )  # fmt: skip
-SIGNALS = ("SIGALRM", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGXFSZ", "ITIMER_REAL", "alarm", "pthread_sigmask", "setitimer", "siginterrupt")
+SIGNALS = (
+    "SIGALRM",
+    "SIGHUP",
+    "SIGKILL",
+    "SIGPIPE",
+    "SIGXFSZ",
+    "ITIMER_REAL",
+    "alarm",
+    "pthread_sigmask",
+    "setitimer",
+    "siginterrupt",
+)
 
 
 def become_windows() -> None:

@@ -52,15 +52,25 @@ def test_settings_of_a_writer_are_printed_to_paste(events, capfd, form):
 
 
 def test_unknown_writers_are_refused(events):
-    with pytest.raises(UsageError, match="the settings of 'hive' are not known; the writers are spark, "):
+    with pytest.raises(
+        UsageError, match="the settings of 'hive' are not known; the writers are spark, "
+    ):
         advise(events, emit="hive")
 
 
 def test_queries_are_read_from_a_file(events, tmp_path, capfd):
-    (tmp_path / "queries.sql").write_text("-- queries of the dashboard\n\nsession = '7x';\nuser_id IN (500, 501) AND country = 'SE'\n")
-    assert run(["advise", str(events), "--query", f"@{tmp_path / 'queries.sql'}", "--format", "json"]) == 0
+    (tmp_path / "queries.sql").write_text(
+        "-- queries of the dashboard\n\nsession = '7x';\nuser_id IN (500, 501) AND country = 'SE'\n"
+    )
+    assert (
+        run(["advise", str(events), "--query", f"@{tmp_path / 'queries.sql'}", "--format", "json"])
+        == 0
+    )
     document = json.loads(capfd.readouterr().out)
-    assert [query["query"] for query in document["queries"]] == ["session = '7x'", "user_id IN (500, 501) AND country = 'SE'"]
+    assert [query["query"] for query in document["queries"]] == [
+        "session = '7x'",
+        "user_id IN (500, 501) AND country = 'SE'",
+    ]
     verdicts = {column["column"]: column["verdict"] for column in document["columns"]}
     assert (verdicts["session"], verdicts["amount"]) == ("add", "no gain")
 
@@ -77,7 +87,10 @@ def test_kept_filters_that_are_weaker_than_the_target_are_named(events, capfd):
 
 def test_a_name_of_several_columns_has_its_type(tmp_path, capfd):
     for number, kind in enumerate((pa.int32(), pa.int64())):
-        pq.write_table(pa.table({"id": pa.array(range(1000), kind), "b": range(1000)}), tmp_path / f"{number}.parquet")
+        pq.write_table(
+            pa.table({"id": pa.array(range(1000), kind), "b": range(1000)}),
+            tmp_path / f"{number}.parquet",
+        )
     assert run(["advise", str(tmp_path)]) == 0
     out = capfd.readouterr().out
     assert "id (INT32)" in out
@@ -89,7 +102,9 @@ def test_only_filters_that_are_missing_count_as_new(tmp_path, capfd):
     """Each file has its own values; only one has filters."""
     for number in range(2):
         pq.write_table(
-            pa.table({"id": [f"{value}-{number}" for value in range(9999)]}), tmp_path / f"{number}.parquet", use_dictionary=False
+            pa.table({"id": [f"{value}-{number}" for value in range(9999)]}),
+            tmp_path / f"{number}.parquet",
+            use_dictionary=False,
         )
     everything = advise(tmp_path).added_bytes
     assert run(["add-filter", str(tmp_path / "0.parquet"), "-c", "id", "--in-place"]) == 0

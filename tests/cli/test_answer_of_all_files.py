@@ -48,11 +48,15 @@ SOME_READER_TAKES_IT = {
 
 @each("name, is_taken", SOME_READER_TAKES_IT.items())
 @each("command", ["probe", "explain"])
-def test_a_value_is_in_no_file_only_if_each_that_a_reader_takes_was_queried(command, name, is_taken, tmp_path, capfd):
+def test_a_value_is_in_no_file_only_if_each_that_a_reader_takes_was_queried(
+    command, name, is_taken, tmp_path, capfd
+):
     (tmp_path / "a.parquet").write_bytes(WITHOUT)
     (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
     (tmp_path / name).write_bytes(WITH)
-    assert run([command, str(tmp_path), "-c", "id", "--value", str(VALUE)]) == (0 if is_taken else 1)
+    assert run([command, str(tmp_path), "-c", "id", "--value", str(VALUE)]) == (
+        0 if is_taken else 1
+    )
 
 
 def test_nothing_is_said_of_values_if_no_file_was_queried(tmp_path, capfd):
@@ -62,10 +66,16 @@ def test_nothing_is_said_of_values_if_no_file_was_queried(tmp_path, capfd):
     assert capfd.readouterr().out == "Queried 1 value in 0 files: 2 files could not be queried\n"
     (tmp_path / "a.parquet").write_bytes(WITHOUT)
     assert run(["probe", str(tmp_path), "id", str(VALUE)]) == 3
-    assert capfd.readouterr().out == "Queried 1 value in 1 file: all of them are excluded; 1 more file could not be queried\n"
+    assert (
+        capfd.readouterr().out
+        == "Queried 1 value in 1 file: all of them are excluded; 1 more file could not be queried\n"
+    )
 
 
-@each("content, code", [(b"", 1), (b"PAR", 1), (b"a,b\n1,2\n" * 9, 1), (WITH[:-1], 0), (b"PAR1" + bytes(99), 0)])
+@each(
+    "content, code",
+    [(b"", 1), (b"PAR", 1), (b"a,b\n1,2\n" * 9, 1), (WITH[:-1], 0), (b"PAR1" + bytes(99), 0)],
+)
 def test_files_that_are_no_parquet_hold_no_rows(content, code, tmp_path, capfd):
     (tmp_path / "a.parquet").write_bytes(WITHOUT)
     (tmp_path / "notes").write_bytes(content)

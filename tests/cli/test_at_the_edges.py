@@ -31,16 +31,32 @@ def path(fixtures, tmp_path) -> Path:
 @each("redirection", ["2>/dev/full", "2>&-", ">/dev/full 2>&1"])
 def test_messages_that_cannot_be_written_change_no_exit_code(redirection, tmp_path):
     """1 would say that the value is certainly absent."""
-    command = f"{sys.executable} -m sbbf_tool probe {tmp_path}/missing.parquet id 1 -q {redirection}"
+    command = (
+        f"{sys.executable} -m sbbf_tool probe {tmp_path}/missing.parquet id 1 -q {redirection}"
+    )
     assert subprocess.run(["bash", "-c", command]).returncode == 3
 
 
-@each("redirection, reason", [(">/dev/full", "no space left on device"), (">&-", "bad file descriptor")])
-@each("arguments, code", [("inspect {}", 5), ("probe {} id 1", 5), ("probe {} id 1 -q", 1), ("add-filter {} -c id --in-place", 5)])
+@each(
+    "redirection, reason",
+    [(">/dev/full", "no space left on device"), (">&-", "bad file descriptor")],
+)
+@each(
+    "arguments, code",
+    [
+        ("inspect {}", 5),
+        ("probe {} id 1", 5),
+        ("probe {} id 1 -q", 1),
+        ("add-filter {} -c id --in-place", 5),
+    ],
+)
 def test_output_that_cannot_be_written_is_a_failure(redirection, reason, arguments, code, path):
     command = f"{sys.executable} -m sbbf_tool {arguments.format(path)} {redirection}"
     done = subprocess.run(["bash", "-c", command], stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (code, f"sbbf: standard output: {reason}\n" if code == 5 else "")
+    assert (done.returncode, done.stderr) == (
+        code,
+        f"sbbf: standard output: {reason}\n" if code == 5 else "",
+    )
 
 
 @each("options, count", [([], 0), (["-W", "default"], 1)])
@@ -85,14 +101,25 @@ def test_a_file_without_row_groups_is_left_as_it_is(tmp_path, append, capfd):
     pq.ParquetWriter(path, pa.schema([("x", pa.int64())])).close()
     before = path.read_bytes(), path.stat().st_ino
     assert run(["add-filter", str(path), "-c", "x", "--in-place", *append]) == 0
-    assert capfd.readouterr() == (f"{path}: nothing to add, it has no row groups; nothing was written\n", "")
+    assert capfd.readouterr() == (
+        f"{path}: nothing to add, it has no row groups; nothing was written\n",
+        "",
+    )
     assert (path.read_bytes(), path.stat().st_ino) == before
 
 
-@each("arguments", [["probe", "FILE", "id", "1"], ["check", "FILE"], ["engines"], ["paimon", "inspect", "TABLE"]])
+@each(
+    "arguments",
+    [["probe", "FILE", "id", "1"], ["check", "FILE"], ["engines"], ["paimon", "inspect", "TABLE"]],
+)
 def test_reading_commands_end_with_141_when_the_reader_stops(arguments, path, fixtures):
     names = {"FILE": str(path), "TABLE": str(fixtures / "paimon" / "orders")}
-    command = [sys.executable, "-m", "sbbf_tool", *(names.get(argument, argument) for argument in arguments)]
+    command = [
+        sys.executable,
+        "-m",
+        "sbbf_tool",
+        *(names.get(argument, argument) for argument in arguments),
+    ]
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE)
@@ -116,7 +143,11 @@ def test_ctrl_c_during_start_up(imported, path):
         from sbbf_tool.__main__ import main
         main()
     """
-    done = subprocess.run([sys.executable, "-c", program, imported, "probe", str(path), "id", "1"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, imported, "probe", str(path), "id", "1"],
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
@@ -125,7 +156,10 @@ def test_a_value_that_is_not_utf_8_is_queried_as_its_bytes(tmp_path):
     text = pa.array([b"a\xff"]).view(pa.string())
     pq.write_table(pa.table({"s": text}), path, bloom_filter_options={"s": {"ndv": 1}})
     command = [sys.executable, "-m", "sbbf_tool", "probe", "-q", str(path), "s"]
-    assert [subprocess.run([*command, value]).returncode for value in (b"a\xff", b"a\xfe", "a\udcff", "a\xff")] == [0, 1, 0, 1]
+    assert [
+        subprocess.run([*command, value]).returncode
+        for value in (b"a\xff", b"a\xfe", "a\udcff", "a\xff")
+    ] == [0, 1, 0, 1]
 
 
 GONE = {
@@ -136,7 +170,9 @@ GONE = {
 
 
 @each("arguments", GONE)
-def test_a_working_folder_that_was_removed_is_one_line(arguments, fixtures, tmp_path, monkeypatch, capfd):
+def test_a_working_folder_that_was_removed_is_one_line(
+    arguments, fixtures, tmp_path, monkeypatch, capfd
+):
     folder = tmp_path / "gone"
     folder.mkdir()
     monkeypatch.chdir(folder)

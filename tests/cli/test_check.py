@@ -65,18 +65,41 @@ class TestConfig:
             fail-on = "warning"
             """,
         )
-        assert run(["check", str(fixtures / "pyarrow-filters.parquet"), "--config", config, "--format", "json"]) == 1
+        assert (
+            run(
+                [
+                    "check",
+                    str(fixtures / "pyarrow-filters.parquet"),
+                    "--config",
+                    config,
+                    "--format",
+                    "json",
+                ]
+            )
+            == 1
+        )
         report = json.loads(capfd.readouterr().out)
         assert report["fail_on"] == "warning"
-        assert {finding["rule"] for finding in report["findings"]} == {"under-64-bytes", "fpp-above-limit"}
+        assert {finding["rule"] for finding in report["findings"]} == {
+            "under-64-bytes",
+            "fpp-above-limit",
+        }
         ran = {outcome["rule"] for outcome in report["rules"] if outcome["outcome"] != "not run"}
-        expected = {rule.name for rule in RULES if rule.group in ("format", "policy") and rule.reads < Reads.DATA}
+        expected = {
+            rule.name
+            for rule in RULES
+            if rule.group in ("format", "policy") and rule.reads < Reads.DATA
+        }
         assert ran == expected - {"deviating-filter"}  # no filters are declared
 
 
 @each(
     "files, fix",
-    [(1, "fix: sbbf repair lake/0.parquet"), (8, "fix: sbbf repair lake/0.parquet"), (9, "fix of 9 files in LIST: sbbf repair")],
+    [
+        (1, "fix: sbbf repair lake/0.parquet"),
+        (8, "fix: sbbf repair lake/0.parquet"),
+        (9, "fix of 9 files in LIST: sbbf repair"),
+    ],
 )
 def test_the_fix_is_for_all_files_that_need_it(files, fix, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
@@ -84,7 +107,9 @@ def test_the_fix_is_for_all_files_that_need_it(files, fix, tmp_path, monkeypatch
     for number in range(files):
         DEFECTS["unreadable-filter"].make(tmp_path / "lake" / f"{number}.parquet")
     assert run(["check", "lake", "--select", "unreadable-filter"]) == 1
-    (line,) = (line.strip() for line in capfd.readouterr().out.splitlines() if line.startswith("    fix"))
+    (line,) = (
+        line.strip() for line in capfd.readouterr().out.splitlines() if line.startswith("    fix")
+    )
     assert line.startswith(fix)
     words = shlex.split(line.partition(": sbbf ")[2])
     (tmp_path / "LIST").write_text("".join(f"lake/{number}.parquet\n" for number in range(files)))
@@ -98,11 +123,25 @@ def test_every_file_with_a_fix_is_in_a_printed_fix(fixtures, tmp_path, monkeypat
     names = ["a", "b", "c"]
     for number, columns in enumerate((names, names[:1], names[1:2])):
         pq.write_table(pa.table(dict.fromkeys(names, range(1000))), f"lake/{number}.parquet")
-        assert run(["add-filter", f"lake/{number}.parquet", *(word for name in columns for word in ("-c", name)), "--in-place"]) == 0
+        assert (
+            run(
+                [
+                    "add-filter",
+                    f"lake/{number}.parquet",
+                    *(word for name in columns for word in ("-c", name)),
+                    "--in-place",
+                ]
+            )
+            == 0
+        )
     check = ["check", "lake", "--select", "fpp-above-limit", "--max-fpp", "0.0001"]
     capfd.readouterr()
     assert run(check) == 1
-    fixes = [line for line in capfd.readouterr().out.splitlines() if line.startswith("    fix of 1 file: ")]
+    fixes = [
+        line
+        for line in capfd.readouterr().out.splitlines()
+        if line.startswith("    fix of 1 file: ")
+    ]
     assert len(fixes) == 3
     assert [run(shlex.split(line.partition(": sbbf ")[2])) for line in fixes] == [0, 0, 0]
     assert run(check) == 0
@@ -133,7 +172,9 @@ class TestForms:
             assert run(["check", *paths, "--baseline", baseline, "--fail-on", "info"]) == 0
             out, err = capfd.readouterr()
             assert "empty-boolean-filter" not in out
-            assert err == f"sbbf: {baseline} covers {3 if 'a.parquet' in paths[0] else 6} findings\n"
+            assert (
+                err == f"sbbf: {baseline} covers {3 if 'a.parquet' in paths[0] else 6} findings\n"
+            )
 
 
 @each("key", ["rule", "column", "file"])
@@ -147,7 +188,21 @@ def test_another_rule_column_or_file_still_fails(key, lake, capfd):
     assert "covers 0 findings" in capfd.readouterr().err
 
 
-@each("text", ["", "{}", "[]x", "[1]", "null", '{"schema": "sbbf.check"}', "PAR1", "PAR1" * 9, '{"a": ' * 5000, "\udcff"])
+@each(
+    "text",
+    [
+        "",
+        "{}",
+        "[]x",
+        "[1]",
+        "null",
+        '{"schema": "sbbf.check"}',
+        "PAR1",
+        "PAR1" * 9,
+        '{"a": ' * 5000,
+        "\udcff",
+    ],
+)
 def test_no_report(text, lake, capfd):
     (lake / "other").write_bytes(os.fsencode(text))
     assert run(["check", "lake", "--baseline", "other"]) == 2
@@ -161,7 +216,9 @@ def test_a_report_of_another_command(form, lake, capfd):
     assert run(["verify", "lake", "--report", f"saved.{form}"]) == 1
     capfd.readouterr()
     assert run(["check", "lake", "--baseline", f"saved.{form}"]) == 2
-    assert capfd.readouterr().err.startswith(f"sbbf: saved.{form}: the baseline is not a report of sbbf check")
+    assert capfd.readouterr().err.startswith(
+        f"sbbf: saved.{form}: the baseline is not a report of sbbf check"
+    )
 
 
 def test_an_unreadable_file_still_fails(lake, capfd):
@@ -190,13 +247,22 @@ def golden_example(rule: str) -> dict[str, str | None]:
     finding = next((finding for finding in findings if finding["fix"]), findings[0])
     evidence = finding["evidence"][0]
     row_group = "" if evidence["row_group"] is None else f", row group {evidence['row_group']}"
-    fix = " ".join(finding["fix"]["command"]).replace(report["file"], "FILE") if finding["fix"] else None
+    fix = (
+        " ".join(finding["fix"]["command"]).replace(report["file"], "FILE")
+        if finding["fix"]
+        else None
+    )
     place = "" if finding["column"] is None else f"column {finding['column']}{row_group}: "
     return {"example": place + evidence["fact"], "fix": fix}
 
 
 def test_the_examples_are_those_of_the_golden_reports(request):
-    text = to_json({name: golden_example(name) for name in NAMES if (GOLDEN / name).is_dir()}, indent=1) + "\n"
+    text = (
+        to_json(
+            {name: golden_example(name) for name in NAMES if (GOLDEN / name).is_dir()}, indent=1
+        )
+        + "\n"
+    )
     if request.config.getoption("--bless"):
         EXAMPLES.write_text(text)
     assert EXAMPLES.read_text() == text
@@ -207,7 +273,10 @@ def test_each_rule_is_explained(rule, capfd):
     assert run(["rule", rule.name]) == 0
     out, err = capfd.readouterr()
     heading, message, why, *more = out.splitlines()
-    assert heading == f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads.name.lower()}"
+    assert (
+        heading
+        == f"{rule.name}: {rule.severity}, group {rule.group}, reads {rule.reads.name.lower()}"
+    )
     assert (message, why, err) == (rule.message, rule.why, "")
     labels = [line.split(" ")[0] for line in more]
     assert labels == [*(["readers:"] if rule.name in HARMED_READERS else []), "example:", "fix:"]
@@ -222,4 +291,6 @@ def test_harmed_readers_are_named_by_the_rule():
 
 def test_without_a_name_all_rules_are_listed(capfd):
     assert run(["rule"]) == 0
-    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == [rule.name for rule in all_rules()]
+    assert [line.split()[0] for line in capfd.readouterr().out.splitlines()[1:]] == [
+        rule.name for rule in all_rules()
+    ]

@@ -34,7 +34,12 @@ def filtered(events):
 def numbers(tmp_path):
     """Negative numbers, so that arguments look like options; with a filter on each column."""
     path = tmp_path / "numbers.parquet"
-    pq.write_table(pa.table({"n": [-5, -3, 0], "x": [-1.5, float("-inf"), 2.0], "text": ["-5", "--quiet", ""]}), path)
+    pq.write_table(
+        pa.table(
+            {"n": [-5, -3, 0], "x": [-1.5, float("-inf"), 2.0], "text": ["-5", "--quiet", ""]}
+        ),
+        path,
+    )
     assert run(["add-filter", str(path), "-c", "n", "-c", "x", "-c", "text", "--in-place"]) == 0
     return str(path)
 
@@ -46,12 +51,32 @@ class TestProbe:
         values_file = tmp_path / "keys"
         for count, code in ((1000, 1), (1001, 2)):
             values_file.write_text("-1\n" * count)
-            assert run(["probe", str(filtered), "user_id", "--quiet", "--values-file", str(values_file)]) == code
+            assert (
+                run(
+                    [
+                        "probe",
+                        str(filtered),
+                        "user_id",
+                        "--quiet",
+                        "--values-file",
+                        str(values_file),
+                    ]
+                )
+                == code
+            )
         assert "more than 1,000 values: " in capfd.readouterr().err
 
     @each(
         "column, value, code",
-        [("n", "-5", 0), ("n", "-4", 1), ("x", "-1.5", 0), ("x", "-.5", 1), ("x", "-inf", 0), ("x", "-Infinity", 0), ("text", "-5", 0)],
+        [
+            ("n", "-5", 0),
+            ("n", "-4", 1),
+            ("x", "-1.5", 0),
+            ("x", "-.5", 1),
+            ("x", "-inf", 0),
+            ("x", "-Infinity", 0),
+            ("text", "-5", 0),
+        ],
     )
     def test_negative_numbers_are_values(self, numbers, column, value, code):
         assert run(["probe", numbers, column, value]) == code
@@ -59,7 +84,10 @@ class TestProbe:
 
 class TestTheDoor:
     def test_verbose_shows_where_an_error_came_from(self, tmp_path, capfd):
-        for arguments in (["-v", "inspect", str(tmp_path / "none")], ["inspect", "--verbose", str(tmp_path / "none")]):
+        for arguments in (
+            ["-v", "inspect", str(tmp_path / "none")],
+            ["inspect", "--verbose", str(tmp_path / "none")],
+        ):
             assert run(arguments) == 3
             err = capfd.readouterr().err
             assert err.startswith("Traceback")
@@ -68,7 +96,10 @@ class TestTheDoor:
     def test_a_full_output_is_reported(self, filtered):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
-                [sys.executable, "-m", "sbbf_tool", "inspect", str(filtered)], stdout=full, stderr=subprocess.PIPE, text=True
+                [sys.executable, "-m", "sbbf_tool", "inspect", str(filtered)],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
             )
         assert done.returncode == 5
         assert done.stderr == "sbbf: standard output: no space left on device\n"
@@ -77,7 +108,16 @@ class TestTheDoor:
         path = tmp_path / "large.parquet"
         pq.write_table(pa.table({"n": range(3_000_000)}), path, use_dictionary=False)
         before = path.read_bytes()
-        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(path), "-c", "n", "--in-place"]
+        command = [
+            sys.executable,
+            "-m",
+            "sbbf_tool",
+            "add-filter",
+            str(path),
+            "-c",
+            "n",
+            "--in-place",
+        ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while process.poll() is None and len(os.listdir(tmp_path)) == 1:
             time.sleep(0.001)
@@ -120,13 +160,24 @@ def test_a_dry_run_ends_with_1_where_something_would_be_done(folder, capfd):
     ("arguments", "text"),
     [
         (["check", "a.parquet", "--select", "correctness"], "; 1 column chunk not read\n"),
-        (["check", ".", "--select", "correctness"], "no findings; column chunks not read in 1 file\n"),
-        (["repair", "a.parquet", "--in-place"], "a.parquet: nothing repaired; 1 column chunk not read\n"),
-        (["repair", ".", "--in-place"], " 0 findings remaining; column chunks not read in 1 file\n"),
+        (
+            ["check", ".", "--select", "correctness"],
+            "no findings; column chunks not read in 1 file\n",
+        ),
+        (
+            ["repair", "a.parquet", "--in-place"],
+            "a.parquet: nothing repaired; 1 column chunk not read\n",
+        ),
+        (
+            ["repair", ".", "--in-place"],
+            " 0 findings remaining; column chunks not read in 1 file\n",
+        ),
     ],
 )
 def test_what_could_not_be_read_is_in_the_last_line(arguments, text, folder, capfd):
-    (folder / "a.parquet").write_bytes(SOUND.read_bytes().replace(SOUND.read_bytes()[4:68], b"\xff" * 64, 1))
+    (folder / "a.parquet").write_bytes(
+        SOUND.read_bytes().replace(SOUND.read_bytes()[4:68], b"\xff" * 64, 1)
+    )
     assert run(arguments) == 3
     assert capfd.readouterr().out.endswith(text)
 

@@ -89,7 +89,10 @@ class TestUnusableFiles:
     def test_no_regular_file(self, folder, lying, capfd):
         os.mkfifo(folder / "sbbf.toml")
         assert run(["check", lying]) == 2
-        assert capfd.readouterr().err == f"sbbf: {folder}/sbbf.toml: not a regular file; --config none ignores it\n"
+        assert (
+            capfd.readouterr().err
+            == f"sbbf: {folder}/sbbf.toml: not a regular file; --config none ignores it\n"
+        )
         (folder / "sbbf.toml").unlink()
         for target in ("sbbf.toml", "/dev/zero", "nothere", "."):
             (folder / "sbbf.toml").symlink_to(target)
@@ -106,7 +109,9 @@ class TestTrust:
         return run(["add-filter", str(path), "-c", "user_id", "--in-place", *options])
 
     @each("exposure", ["file", "group", "folder", "link", "owner"])
-    def test_of_a_file_that_others_may_write(self, exposure, folder, fixtures, lying, capfd, monkeypatch):
+    def test_of_a_file_that_others_may_write(
+        self, exposure, folder, fixtures, lying, capfd, monkeypatch
+    ):
         mode = {"file": 0o666, "group": 0o664}.get(exposure, 0o644)
         path = write(folder / "sbbf.toml", self.ADD + IGNORE, mode)
         if exposure == "folder":
@@ -134,18 +139,32 @@ class TestTrust:
         assert self.change(fixtures, folder, "--config", "none") == 0
         assert self.change(fixtures, folder, "--config", str(path)) == 0
 
-    @each("text, words", [("[spark]\nexecutor.instances = 1\n", ["--on", "spark"]), ("[inspect]\non = 'spark'\n", [])])
+    @each(
+        "text, words",
+        [
+            ("[spark]\nexecutor.instances = 1\n", ["--on", "spark"]),
+            ("[inspect]\non = 'spark'\n", []),
+        ],
+    )
     def test_settings_of_spark(self, text, words, folder, lying, capfd):
         path = write(folder / "sbbf.toml", text, 0o666)
         assert run(["inspect", lying, *words]) == 2
         err = capfd.readouterr().err
-        assert f"settings of Spark can run code, and every user can write to it; use them with --config {path}" in err
+        assert (
+            f"settings of Spark can run code, and every user can write to it; use them with --config {path}"
+            in err
+        )
 
 
 class TestPaths:
     @pytest.fixture
     def lake(self, folder: Path, fixtures: Path) -> Path:
-        for name in ("lake/raw/a.parquet", "lake/raw/day=1/b.parquet", "lake/clean/c.parquet", "lake/[x]/d.parquet"):
+        for name in (
+            "lake/raw/a.parquet",
+            "lake/raw/day=1/b.parquet",
+            "lake/clean/c.parquet",
+            "lake/[x]/d.parquet",
+        ):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(fixtures / "spark-boolean.parquet", folder / name)
         return folder / "lake"
@@ -155,7 +174,9 @@ class TestPaths:
         assert run(["check", "lake", "--format", "json", *options]) in (0, 1)
         *documents, _ = map(json.loads, capfd.readouterr().out.splitlines())
         assert len(documents) == 4
-        return "".join(sorted(Path(document["file"]).stem for document in documents if document["failed"]))
+        return "".join(
+            sorted(Path(document["file"]).stem for document in documents if document["failed"])
+        )
 
     @each(
         "glob, failed",
@@ -172,7 +193,10 @@ class TestPaths:
         ],
     )
     def test_globs(self, glob, failed, lake, capfd):
-        write(lake.parent / "sbbf.toml", f'[[check.paths]]\npaths = "{glob}"\nignore = ["correctness"]\n')
+        write(
+            lake.parent / "sbbf.toml",
+            f'[[check.paths]]\npaths = "{glob}"\nignore = ["correctness"]\n',
+        )
         assert self.failed(capfd) == failed
 
 
@@ -191,20 +215,37 @@ ONLY_READING = {"--column", "--files-from"}
 @each("name", list(read_commands()))
 def test_no_variable_allows_or_widens_a_change(name):
     command = read_commands()[name]
-    options = {name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option)}
+    options = {
+        name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option)
+    }
     without = options & (NOWHERE | (ONLY_READING if changes_files(command) else set()))
     assert {name_of(option) for option in settable_options(command)} == options - without
-    assert {name_of(option) for option in command.params if option.envvar is not None} == options - without
+    assert {
+        name_of(option) for option in command.params if option.envvar is not None
+    } == options - without
 
 
 def test_commands_that_change_files():
     changing = {name for name, command in read_commands().items() if changes_files(command)}
     of_paimon = {"paimon build", "paimon add-index", "paimon remove-index"}
-    assert changing == {"apply", "add-filter", "remove-filter", "resize", "repair", "index", *of_paimon}
+    assert changing == {
+        "apply",
+        "add-filter",
+        "remove-filter",
+        "resize",
+        "repair",
+        "index",
+        *of_paimon,
+    }
 
 
 def test_no_variable_is_that_of_two_options():
-    variables = [option.envvar for command in read_commands().values() for option in command.params if option.envvar is not None]
+    variables = [
+        option.envvar
+        for command in read_commands().values()
+        for option in command.params
+        if option.envvar is not None
+    ]
     assert len(variables) == len(set(variables))
     assert not {"SBBF_KEYS", "SBBF_KEYS_FILE", "SBBF_KERNEL"} & set(variables)
 
@@ -218,11 +259,15 @@ class TestValues:
         """mistakes.txt has the others."""
         monkeypatch.setenv("SBBF_CHECK_JOBS", "\x1b[31m")
         assert run(["check", path]) == 2
-        assert capfd.readouterr().err.startswith("sbbf: SBBF_CHECK_JOBS: '\\x1b[31m' is not a valid whole number")
+        assert capfd.readouterr().err.startswith(
+            "sbbf: SBBF_CHECK_JOBS: '\\x1b[31m' is not a valid whole number"
+        )
         assert run(["check", "--help"]) == 0
 
     def test_of_other_commands_and_of_this_package_stay(self, path, monkeypatch):
-        others = "SIZE_MAX_BYTES KERNEL KEYS KEYS_FILE CONFORMANCE WITHOUT_EXTENSIONS VERSION MAX_FPP"
+        others = (
+            "SIZE_MAX_BYTES KERNEL KEYS KEYS_FILE CONFORMANCE WITHOUT_EXTENSIONS VERSION MAX_FPP"
+        )
         for name in (f"SBBF_{other}" for other in others.split()):
             monkeypatch.setenv(name, "")
         assert run(["resize", path, "--dry-run", "--fpp", "0.5"]) == 0
@@ -242,8 +287,15 @@ TWO_SCREENS = 2 * 50
 
 
 def test_there_are_no_more_options():
-    options = [option for command in (cli, *read_commands().values()) for option in command.params if isinstance(option, click.Option)]
-    names = {name_of(option) for option in options if not isinstance(option, PureSetting)} | {"--help"}
+    options = [
+        option
+        for command in (cli, *read_commands().values())
+        for option in command.params
+        if isinstance(option, click.Option)
+    ]
+    names = {name_of(option) for option in options if not isinstance(option, PureSetting)} | {
+        "--help"
+    }
     assert len(names) == MOST_OPTIONS, sorted(names)
 
 
@@ -252,19 +304,31 @@ def test_options_are_listed_by_section(name, capfd):
     command = read_commands()[name]
     assert isinstance(command, Command)
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
-    assert [option.opts for option in options if name_of(option) not in _SECTION and not hasattr(option, "about")] == []
+    assert [
+        option.opts
+        for option in options
+        if name_of(option) not in _SECTION and not hasattr(option, "about")
+    ] == []
     assert run([*name.split(), "--help"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) <= TWO_SCREENS
-    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
+    headings = [
+        line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")
+    ]
     assert headings == [section for section in OPTION_SECTIONS if section in headings]
     assert headings[-1] == "Settings"
     words = {word.strip(",") for line in lines if line.startswith("  -") for word in line.split()}
     options = {
-        name_of(parameter) for parameter in command.params if isinstance(parameter, click.Option) and not isinstance(parameter, PureSetting)
+        name_of(parameter)
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not isinstance(parameter, PureSetting)
     }
     assert options <= words
-    settings = {name_of(parameter).lstrip("-") for parameter in command.params if isinstance(parameter, PureSetting)}
+    settings = {
+        name_of(parameter).lstrip("-")
+        for parameter in command.params
+        if isinstance(parameter, PureSetting)
+    }
     assert settings == {line.split()[0] for line in lines if re.match(r"  [a-z-]+ = ", line)}
 
 
@@ -276,6 +340,15 @@ def test_what_a_bug_report_needs(capfd):
         names = [line.partition(":")[0] for line in lines[1:]]
         packages = ["pyarrow", "numpy", "click", "rich", "xxhash", "cramjam"]
         extras = [name for name in names if name.startswith("extra ")]
-        assert names == ["kernel", "thrift", "footers", "Python", "platform", *packages, *extras, "Java"]
+        assert names == [
+            "kernel",
+            "thrift",
+            "footers",
+            "Python",
+            "platform",
+            *packages,
+            *extras,
+            "Java",
+        ]
         assert {"extra encryption", "extra objects", "extra spark"} <= set(extras)
         assert not {"extra docs", "extra test"} & set(extras)

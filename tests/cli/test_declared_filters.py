@@ -11,7 +11,10 @@ from support.ducklakes import SmallLake
 from support.lakes import small_files
 from support.tables import each
 
-ENABLED, FPP = "write.parquet.bloom-filter-enabled.column.user_id", "write.parquet.bloom-filter-fpp.column.user_id"
+ENABLED, FPP = (
+    "write.parquet.bloom-filter-enabled.column.user_id",
+    "write.parquet.bloom-filter-fpp.column.user_id",
+)
 
 
 @pytest.fixture
@@ -49,9 +52,14 @@ def test_filters_that_are_weaker_than_declared(lake, capfd, size, properties, co
 
 @each("command", [["check"], ["check", "--select", "declared"], ["apply"]])
 @each("path", ["lake", "lake/part-00000.parquet"])
-def test_a_declared_column_that_no_file_has_is_an_error(command, path, tmp_path, monkeypatch, capfd):
+def test_a_declared_column_that_no_file_has_is_an_error(
+    command, path, tmp_path, monkeypatch, capfd
+):
     monkeypatch.chdir(tmp_path)
     small_files(tmp_path / "lake", 2)
     (tmp_path / "sbbf.toml").write_text('[[filters]]\npaths = "lake"\ncolumns = ["id", "nme"]\n')
     assert run([*command, path]) == 2
-    assert "no file has the column: there is no column 'nme'; did you mean name?" in capfd.readouterr().err
+    assert (
+        "no file has the column: there is no column 'nme'; did you mean name?"
+        in capfd.readouterr().err
+    )

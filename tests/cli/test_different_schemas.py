@@ -51,13 +51,17 @@ def test_files_without_the_column_are_not_applicable(line, code, capfd):
     capfd.readouterr()
     assert run(line.split()) == code
     out, err = capfd.readouterr()
-    assert [text for text in err.splitlines() if text.startswith(("sbbf: column", "sbbf: 1 file"))] == NOTE
+    assert [
+        text for text in err.splitlines() if text.startswith(("sbbf: column", "sbbf: 1 file"))
+    ] == NOTE
     if not line.startswith("check"):
         assert "2 not applicable" in out or "2 of the files lack the column" in out
     assert run([*line.split(), "--format", "json"]) == code
     summary = json.loads(capfd.readouterr().out.splitlines()[-1])
     assert summary["not_applicable"] == (0 if line.startswith(("check", "probe", "explain")) else 2)
-    assert summary["columns"] == [{"name": "user_id", "types": {"INT64": 1, "BYTE_ARRAY STRING": 1}, "missing": 2}]
+    assert summary["columns"] == [
+        {"name": "user_id", "types": {"INT64": 1, "BYTE_ARRAY STRING": 1}, "missing": 2}
+    ]
 
 
 @each(

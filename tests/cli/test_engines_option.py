@@ -28,10 +28,18 @@ def output_of(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_one_key_is_for_all_commands(capfd):
-    asked = (["advise", "a.parquet"], ["explain", "a.parquet", "id", "5"], ["check", "a.parquet"], ["inspect", "a.parquet"])
+    asked = (
+        ["advise", "a.parquet"],
+        ["explain", "a.parquet", "id", "5"],
+        ["check", "a.parquet"],
+        ["inspect", "a.parquet"],
+    )
     assert run(["add-filter", "a.parquet", "-c", "id", "-c", "half", "--in-place", "--quiet"]) == 0
     before = {arguments[0]: output_of(capfd, *arguments) for arguments in asked}
-    named = {arguments[0]: output_of(capfd, *arguments, "--engines", "spark, trino") for arguments in asked}
+    named = {
+        arguments[0]: output_of(capfd, *arguments, "--engines", "spark, trino")
+        for arguments in asked
+    }
     Path("sbbf.toml").write_text('engines = ["spark", "trino"]\n[inspect]\n')
     assert {arguments[0]: output_of(capfd, *arguments) for arguments in asked} == named
     assert "DuckDB" in before["explain"]
@@ -50,36 +58,54 @@ def test_one_key_is_for_all_commands(capfd):
 
 
 def test_the_advice_of_add_filter_is_for_them_too(capfd):
-    assert "no column deserves a filter" in output_of(capfd, "add-filter", "a.parquet", "--advise", "--engines", "spark", "--dry-run")
-    assert "Would add at most 3 filters" in output_of(capfd, "add-filter", "a.parquet", "--advise", "--engines", "duckdb", "--dry-run")
+    assert "no column deserves a filter" in output_of(
+        capfd, "add-filter", "a.parquet", "--advise", "--engines", "spark", "--dry-run"
+    )
+    assert "Would add at most 3 filters" in output_of(
+        capfd, "add-filter", "a.parquet", "--advise", "--engines", "duckdb", "--dry-run"
+    )
 
 
 def test_a_dry_run_says_what_only_the_values_show(capfd):
     note = "note: filters of this size may be refused"
     for words, is_limited in (((), False), (("--max-bytes", "64"), True), (("--ndv", "5"), True)):
-        assert (note in output_of(capfd, "add-filter", "a.parquet", "-c", "id", "--dry-run", *words)) == is_limited
+        assert (
+            note in output_of(capfd, "add-filter", "a.parquet", "-c", "id", "--dry-run", *words)
+        ) == is_limited
 
 
 def test_a_filter_that_harms_a_named_engine_is_refused(capfd):
     before = Path("a.parquet").read_bytes()
-    Path("sbbf.toml").write_text('engines = ["duckdb"]\n[[filters]]\npaths = "**"\ncolumns = ["half"]\n')
+    Path("sbbf.toml").write_text(
+        'engines = ["duckdb"]\n[[filters]]\npaths = "**"\ncolumns = ["half"]\n'
+    )
     reason = "a.parquet: column half: DuckDB loses rows"
-    for words in (["add-filter", "-c", "half", "--dry-run"], ["add-filter", "-c", "half", "--in-place"], ["apply", "--in-place"]):
+    for words in (
+        ["add-filter", "-c", "half", "--dry-run"],
+        ["add-filter", "-c", "half", "--in-place"],
+        ["apply", "--in-place"],
+    ):
         text = output_of(capfd, words[0], "a.parquet", *words[1:])
         assert text.startswith("4\n")
         assert f"{reason}: " in text
         assert "; leave the column out, or name only engines" in text
     assert "half" not in output_of(capfd, "add-filter", "a.parquet", "--advise", "--dry-run")
     assert Path("a.parquet").read_bytes() == before
-    assert output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--in-place", "--engines", "all").startswith("0\n")
-    assert "a.parquet: error: harmful-to-engine" in (text := output_of(capfd, "check", "a.parquet", "--ignore", "policy"))
+    assert output_of(
+        capfd, "add-filter", "a.parquet", "-c", "half", "--in-place", "--engines", "all"
+    ).startswith("0\n")
+    assert "a.parquet: error: harmful-to-engine" in (
+        text := output_of(capfd, "check", "a.parquet", "--ignore", "policy")
+    )
     assert text.startswith("1\n")
 
 
 def test_a_quiet_change_still_warns_of_lost_rows(capfd):
     text = "column half: DuckDB loses rows"
     assert text in output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet")
-    assert text not in output_of(capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet", "--engines", "spark")
+    assert text not in output_of(
+        capfd, "add-filter", "a.parquet", "-c", "half", "--dry-run", "--quiet", "--engines", "spark"
+    )
 
 
 def test_all_is_every_engine_and_overrides_the_file(capfd):
@@ -91,4 +117,7 @@ def test_all_is_every_engine_and_overrides_the_file(capfd):
     Path("sbbf.toml").write_text('engines = ["all"]\n')
     assert output_of(capfd, *rest) == everything
     Path("sbbf.toml").write_text("engines = []\n")
-    assert "engines must be a list of strings with at least one name, such as all, not []" in output_of(capfd, *rest)
+    assert (
+        "engines must be a list of strings with at least one name, such as all, not []"
+        in output_of(capfd, *rest)
+    )

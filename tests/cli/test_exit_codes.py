@@ -97,7 +97,9 @@ Run = tuple[str, list[str], int]
 
 def outcomes(runs: list[Run]) -> list[tuple[bool, int, str]]:
     """Of each run: whether the error was reached, the exit code, and what was printed on standard error."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *map(json.dumps, runs)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(json.dumps, runs)], capture_output=True, text=True
+    )
     lines = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
     assert len(lines) == len(runs), done.stderr
     return lines
@@ -108,7 +110,12 @@ def assert_70_and_a_line(runs: list[Run]) -> None:
     for run, (is_reached, code, err) in zip(runs, outcomes(runs), strict=True):
         # An output that fails in the middle fails again at the end.
         is_short = err.count("\n") == 1 or "flush" in run[0]
-        if not (is_reached and code == 70 and is_short and all(line.startswith("sbbf: ") for line in err.splitlines())):
+        if not (
+            is_reached
+            and code == 70
+            and is_short
+            and all(line.startswith("sbbf: ") for line in err.splitlines())
+        ):
             wrong.append((run, is_reached, code, err))
     assert wrong == []
 
@@ -118,18 +125,30 @@ ABSENT = ["fixtures/pyarrow-filters.parquet", "id", "-5"]
 
 IMPORTS = {
     **{name: (entry.module, [name, "--help"]) for name, entry in COMMANDS.items()},
-    **{f"paimon {name}": (entry.module.partition(":")[0], ["paimon", name, "--help"]) for name, entry in PAIMON_COMMANDS.items()},
+    **{
+        f"paimon {name}": (entry.module.partition(":")[0], ["paimon", name, "--help"])
+        for name, entry in PAIMON_COMMANDS.items()
+    },
     **{
         f"probe: {module}": (module, ["probe", *ABSENT])
         for module in (
-            *("sbbf_tool.cli", "sbbf_tool.cli.output", "click", "sbbf_tool.verbs.probe", "sbbf_tool.storage.local"),
+            *(
+                "sbbf_tool.cli",
+                "sbbf_tool.cli.output",
+                "click",
+                "sbbf_tool.verbs.probe",
+                "sbbf_tool.storage.local",
+            ),
             *("sbbf_tool.parquet.structs", "thrift", "thrift.protocol.TCompactProtocol", "xxhash"),
         )
     },
     "verify: numpy": ("numpy", ["verify", "fixtures/pyarrow-filters.parquet"]),
     "verify: pyarrow": ("pyarrow", ["verify", "fixtures/spark-boolean.parquet"]),
     "check: pyarrow": ("pyarrow", ["check", "fixtures/spark-boolean.parquet"]),
-    "add-filter: operation": ("sbbf_tool.editing.build", ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"]),
+    "add-filter: operation": (
+        "sbbf_tool.editing.build",
+        ["add-filter", "fixtures/events.parquet", "-c", "user_id", "-n"],
+    ),
 }
 
 
@@ -140,7 +159,9 @@ def test_errors_of_imports():
         [
             (place, arguments, number)
             for at, (place, arguments) in enumerate(IMPORTS.values())
-            for number in (ERRORS_OF_IMPORTS if "probe" in arguments[:1] else ERRORS_OF_IMPORTS[at % 3 :][:1])
+            for number in (
+                ERRORS_OF_IMPORTS if "probe" in arguments[:1] else ERRORS_OF_IMPORTS[at % 3 :][:1]
+            )
         ]
     )
 
@@ -149,11 +170,20 @@ STAGES = {
     "parsing": ("click:Group.make_context", ["probe", *ABSENT]),
     "parsing of a command": ("click:Command.parse_args", ["probe", *ABSENT]),
     "the one file": ("sbbf_tool.storage.places:find_single_file", ["probe", *ABSENT]),
-    "files": ("sbbf_tool.storage.places:entries", ["probe", "fixtures/*filters.parquet", "id", "-5"]),
-    "report of several files": ("sbbf_tool.storage.whole:write_whole", ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "REPORT"]),
+    "files": (
+        "sbbf_tool.storage.places:entries",
+        ["probe", "fixtures/*filters.parquet", "id", "-5"],
+    ),
+    "report of several files": (
+        "sbbf_tool.storage.whole:write_whole",
+        ["resize", "fixtures", "--fpp", "0.1", "-n", "--report", "REPORT"],
+    ),
     "operation": ("sbbf_tool.verbs.probe:Probe.on", ["probe", *ABSENT]),
     "filter": ("sbbf_tool.bloom.spec:mask", ["probe", "--filters-only", *ABSENT]),
-    "rendering of several files": ("sbbf_tool.cli.page:Page.say", ["check", "fixtures/*filters.parquet", "--quick"]),
+    "rendering of several files": (
+        "sbbf_tool.cli.page:Page.say",
+        ["check", "fixtures/*filters.parquet", "--quick"],
+    ),
     "rendering": ("sbbf_tool.cli.tables:Plain.table", ["explain", *ABSENT]),
     "JSON": ("sbbf_tool.cli.output:encodable_json", ["probe", "--format", "json", *ABSENT]),
     "printing": ("click:echo", ["--version"]),
@@ -178,6 +208,13 @@ def test_errors_of_each_stage(tmp_path):
 
 
 def test_answers_without_an_error():
-    for arguments, code in ((["probe", *ABSENT], 1), (["--version"], 0), (["probe", "--help"], 0), ([], 2), (["lake"], 2), (["paimon"], 2)):
+    for arguments, code in (
+        (["probe", *ABSENT], 1),
+        (["--version"], 0),
+        (["probe", "--help"], 0),
+        ([], 2),
+        (["lake"], 2),
+        (["paimon"], 2),
+    ):
         done = subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], capture_output=True)
         assert done.returncode == code

@@ -34,7 +34,11 @@ def examples_of(command: click.Command) -> list[str]:
 
 
 def all_examples() -> Iterator[str]:
-    for command in (cli, *(cli.get_command(click.Context(cli), name) for name in GROUPS[1:]), *read_commands().values()):
+    for command in (
+        cli,
+        *(cli.get_command(click.Context(cli), name) for name in GROUPS[1:]),
+        *read_commands().values(),
+    ):
         assert command is not None
         yield from examples_of(command)
 
@@ -59,14 +63,22 @@ def test_one_screen(words, monkeypatch, capfd):
 @each("name", [*read_commands()])
 def test_the_short_help_has_examples_and_own_options_and_the_full_one_all(name, capfd):
     command = read_commands()[name]
-    own = [option for option in command.params if isinstance(option, click.Option) and about(option).section not in SHARED]
+    own = [
+        option
+        for option in command.params
+        if isinstance(option, click.Option) and about(option).section not in SHARED
+    ]
     outputs = {}
     for option in ("-h", "--help"):
         assert run([*name.split(), option]) == 0
         outputs[option] = capfd.readouterr().out
         assert all(f"  $ {example}\n" in outputs[option] for example in examples_of(command))
-    listed = re.findall(r"^  (?:-\w, )?(--[\w-]+)", outputs["-h"].partition("\nOptions:\n")[2], re.MULTILINE)
-    assert set(re.findall(r"^  .*?(--[\w-]+)", outputs["--help"], re.MULTILINE)) >= {max(option.opts, key=len) for option in own}
+    listed = re.findall(
+        r"^  (?:-\w, )?(--[\w-]+)", outputs["-h"].partition("\nOptions:\n")[2], re.MULTILINE
+    )
+    assert set(re.findall(r"^  .*?(--[\w-]+)", outputs["--help"], re.MULTILINE)) >= {
+        max(option.opts, key=len) for option in own
+    }
     assert sorted(listed) == sorted(["--help", *(max(option.opts, key=len) for option in own)])
     assert len(examples_of(command)) == 2
 
@@ -88,7 +100,21 @@ def folder(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(fixtures / "events.parquet", name)
     shutil.copytree(fixtures / "paimon" / "orders", "orders")
-    assert run(["add-filter", "events.parquet", "lake", "-c", "user_id", "--ndv", "100000", "--in-place"]) == 0
+    assert (
+        run(
+            [
+                "add-filter",
+                "events.parquet",
+                "lake",
+                "-c",
+                "user_id",
+                "--ndv",
+                "100000",
+                "--in-place",
+            ]
+        )
+        == 0
+    )
     Path("sbbf.toml").write_text('[[filters]]\npaths = "lake"\ncolumns = "user_id"\n')
     return tmp_path
 

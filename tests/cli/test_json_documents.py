@@ -23,7 +23,16 @@ _ROW = re.compile(r"^\| `(sbbf\.[a-z-]+)` \| [^|]+ \| ([^|]+) \|$", re.MULTILINE
 _TEXTS_BESIDE_FIELDS = re.compile(r"\(.*?\)")
 
 OTHER_FILE = "<OTHER>"
-OF_SEVERAL = ("inspect", "add-filter", "remove-filter", "verify", "check", "repair", "resize", "advise")
+OF_SEVERAL = (
+    "inspect",
+    "add-filter",
+    "remove-filter",
+    "verify",
+    "check",
+    "repair",
+    "resize",
+    "advise",
+)
 OTHER_WORDS = [
     ["rule"],
     ["add-filter", FILE, "-c", COLUMN, "--in-place"],
@@ -46,10 +55,18 @@ def places(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     shutil.copy("it.parquet", "other.parquet")
     Path("torn.parquet").write_bytes(b"PAR1")
     deltalake.write_deltalake("delta", pq.read_table("it.parquet", columns=["id"]))
-    return {FILE: "it.parquet", OTHER_FILE: "other.parquet", COLUMN: "id", TABLE: "table", DATA_FILE: "data.parquet"}
+    return {
+        FILE: "it.parquet",
+        OTHER_FILE: "other.parquet",
+        COLUMN: "id",
+        TABLE: "table",
+        DATA_FILE: "data.parquet",
+    }
 
 
-def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+def documents(
+    words: list[str], places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> list[dict[str, Any]]:
     """What a command prints as JSON, the files as they were before."""
     before = {name: Path(places[name]).read_bytes() for name in (FILE, OTHER_FILE)}
     code = run([*(places.get(word, word) for word in words), "--format", "json"])
@@ -66,10 +83,17 @@ def documents(words: list[str], places: dict[str, str], capsys: pytest.CaptureFi
 
 @pytest.mark.slow
 def test_the_docs_name_each_document_and_fields_that_it_has(places, capsys):
-    fields = {name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", row)) for name, row in _ROW.findall(PAGE.read_text())}
+    fields = {
+        name: re.findall(r"`(\w+)`", _TEXTS_BESIDE_FIELDS.sub("", row))
+        for name, row in _ROW.findall(PAGE.read_text())
+    }
     schemas = set()
     for words in [
-        *([*name.split(), *WORKING[name]] for name, command in read_commands().items() if ["--format", "json"] in formats_of(command)),
+        *(
+            [*name.split(), *WORKING[name]]
+            for name, command in read_commands().items()
+            if ["--format", "json"] in formats_of(command)
+        ),
         *OTHER_WORDS,
     ]:
         for document in documents(words, places, capsys):
@@ -84,4 +108,6 @@ def test_schemas_are_printed_by_their_names(capsys):
     assert capsys.readouterr().out.split() == [f"sbbf.{name}" for name in all_documents()]
     for name in ("inspect", "sbbf.inspect"):
         assert run(["schema", name]) == 0
-        assert json.loads(capsys.readouterr().out)["properties"]["schema"] == {"const": "sbbf.inspect"}
+        assert json.loads(capsys.readouterr().out)["properties"]["schema"] == {
+            "const": "sbbf.inspect"
+        }

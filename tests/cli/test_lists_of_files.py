@@ -16,7 +16,15 @@ import pytest
 from sbbf_tool.cli import run
 from support.tables import each
 
-NAMES = ["plain.parquet", "two words.parquet", "größe.parquet", "-5.parquet", "'quoted'.parquet", "day=1/x.parquet", " .parquet"]
+NAMES = [
+    "plain.parquet",
+    "two words.parquet",
+    "größe.parquet",
+    "-5.parquet",
+    "'quoted'.parquet",
+    "day=1/x.parquet",
+    " .parquet",
+]
 HARD = [*map(os.fsencode, NAMES), b"not utf-8 \xff.parquet", b"two\nlines.parquet", b"carriage\r"]
 """Only a list that ends names with NUL can hold the last two."""
 
@@ -27,7 +35,9 @@ Give = Callable[[bytes], None]
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "files" / "day=1").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "files")
-    pq.write_table(pa.table({"id": range(1000)}), "plain.parquet", bloom_filter_options={"id": {"ndv": 1000}})
+    pq.write_table(
+        pa.table({"id": range(1000)}), "plain.parquet", bloom_filter_options={"id": {"ndv": 1000}}
+    )
     for name in HARD[1:]:
         shutil.copy("plain.parquet", os.fsdecode(name))
     return tmp_path
@@ -101,7 +111,13 @@ def test_every_command_takes_a_list(folder, capfd, arguments):
 def test_an_empty_list_is_a_usage_error(folder, give, capfd, content):
     """Whatever wrote the list has failed or found nothing: to answer 1, or that nothing is wrong, would be untrue."""
     (folder / "list").write_bytes(content)
-    for command in (["inspect"], ["check"], ["probe", "-c", "id", "--value", "1"], ["add-filter", "-c", "id", "--in-place"], ["advise"]):
+    for command in (
+        ["inspect"],
+        ["check"],
+        ["probe", "-c", "id", "--value", "1"],
+        ["add-filter", "-c", "id", "--in-place"],
+        ["advise"],
+    ):
         assert run([*command, "--files-from", str(folder / "list")]) == 2
         out, err = capfd.readouterr()
         assert (out, err.count("\n")) == ("", 1)

@@ -21,7 +21,11 @@ from support.terminals import run_on_terminal
 
 TWO_SCREENS = 60
 CHUNKS = 200
-OF_FILES = [name for name, command in read_commands().items() if any("--files-from" in parameter.opts for parameter in command.params)]
+OF_FILES = [
+    name
+    for name, command in read_commands().items()
+    if any("--files-from" in parameter.opts for parameter in command.params)
+]
 SUMS_UP = ("inspect", "check", "advise", "report", "index")
 """Commands that print no lines about single files."""
 MORE_FILES = re.compile(r"and ([\d,]+) more files?; --all shows them")
@@ -33,7 +37,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lake")
     first = folder / "0000.parquet"
     table = pa.table({"id": range(100), "name": [f"name {number}" for number in range(100)]})
-    pq.write_table(table, first, row_group_size=50, bloom_filter_options={"id": {"ndv": 10}, "name": {"ndv": 1000, "fpp": 1e-9}})
+    pq.write_table(
+        table,
+        first,
+        row_group_size=50,
+        bloom_filter_options={"id": {"ndv": 10}, "name": {"ndv": 1000, "fpp": 1e-9}},
+    )
     for number in range(1, 30):
         shutil.copy(first, folder / f"{number:04}.parquet")
     return folder
@@ -74,7 +83,11 @@ def test_a_lake_fits_two_screens(name, lake):
 @each("name", OF_FILES)
 def test_errors_of_many_files_fit_two_screens(name, tmp_path, capfd):
     # advise ends with one error if it can read no file.
-    pq.write_table(pa.table({"id": [1, 2, 3]}), tmp_path / "sound.parquet", bloom_filter_options={"id": {"ndv": 3}})
+    pq.write_table(
+        pa.table({"id": [1, 2, 3]}),
+        tmp_path / "sound.parquet",
+        bloom_filter_options={"id": {"ndv": 3}},
+    )
     for number in range(MOST_FILES + 5):
         (tmp_path / f"{number:04}.parquet").write_bytes(b"PAR1 and no more")
     codes = []
@@ -91,10 +104,18 @@ def large_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Files of CHUNKS chunks, each with a filter."""
     folder = tmp_path_factory.mktemp("large")
     paths = {"many columns": folder / "wide.parquet", "many row groups": folder / "long.parquet"}
-    for path, columns, rows in ((paths["many columns"], CHUNKS, 10), (paths["many row groups"], 10, CHUNKS)):
+    for path, columns, rows in (
+        (paths["many columns"], CHUNKS, 10),
+        (paths["many row groups"], 10, CHUNKS),
+    ):
         names = [f"column_{number:04}" for number in range(columns)]
         options = {name: {"ndv": 10} for name in names}
-        pq.write_table(pa.table({name: range(rows) for name in names}), path, row_group_size=10, bloom_filter_options=options)
+        pq.write_table(
+            pa.table({name: range(rows) for name in names}),
+            path,
+            row_group_size=10,
+            bloom_filter_options=options,
+        )
     return paths
 
 
@@ -104,7 +125,9 @@ class TestALargeFile:
     @pytest.fixture
     def run_name(self, size: str, large_files: dict[str, Path]) -> Callable[..., list[str]]:
         def run_words(name: str, *options: str) -> list[str]:
-            output = run_on_terminal([*arguments_of(name, large_files[size], "column_0003"), *options], 120)
+            output = run_on_terminal(
+                [*arguments_of(name, large_files[size], "column_0003"), *options], 120
+            )
             # The configuration of `apply` is about a column that this file does not have.
             assert output.code in ((2,) if name == "apply" else (0, 1))
             return output.all_lines
@@ -118,4 +141,13 @@ class TestALargeFile:
 
     def test_a_pipe_gets_all_rows(self, size, large_files, capfd):
         assert run(["verify", str(large_files[size])]) == 0
-        assert len([line for line in capfd.readouterr().out.splitlines() if line.endswith("  verified")]) == CHUNKS
+        assert (
+            len(
+                [
+                    line
+                    for line in capfd.readouterr().out.splitlines()
+                    if line.endswith("  verified")
+                ]
+            )
+            == CHUNKS
+        )

@@ -30,10 +30,18 @@ def folder(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     shutil.copy(fixtures / "spark-boolean.parquet", "flags.parquet")
     shutil.copytree(fixtures / "paimon" / "orders", "orders")
     Path("torn.parquet").write_bytes(Path("a.parquet").read_bytes()[:1000])
-    texts = {"text.parquet": "text", "bad.toml": "[chekc]", "worse.toml": "[check]\nfail-on = 'never'", "list": "a", "values": "5\nfive"}
+    texts = {
+        "text.parquet": "text",
+        "bad.toml": "[chekc]",
+        "worse.toml": "[check]\nfail-on = 'never'",
+        "list": "a",
+        "values": "5\nfive",
+    }
     for name, text in {**texts, "blank": ""}.items():
         Path(name).write_text(f"{text}\n")
-    deltalake.write_deltalake("table", pa.table({"id": range(9), "day": ["b"] * 9}), partition_by=["day"])
+    deltalake.write_deltalake(
+        "table", pa.table({"id": range(9), "day": ["b"] * 9}), partition_by=["day"]
+    )
     assert run(["index", "lake", "-c", "user_id", "-o", "lake.sbbfx", "-q"]) == 0
 
 
@@ -56,7 +64,12 @@ def test_mistakes(folder, capfd, request):
         assert (out, err.count("\n")) == ("", 1), line
         assert read_folder(Path()) == before, line
         # Where help is, is said at the end.
-        message = err.removeprefix("sbbf: ").rstrip("\n").partition(" (see sbbf ")[0].replace(str(Path().absolute()), "FOLDER")
+        message = (
+            err.removeprefix("sbbf: ")
+            .rstrip("\n")
+            .partition(" (see sbbf ")[0]
+            .replace(str(Path().absolute()), "FOLDER")
+        )
         new = "\n".join([*files, line, f"{code}: {message}"])
         start, rest, _ = entry.partition("…")
         new = entry.rstrip("\n") if rest and new.startswith(start) else new

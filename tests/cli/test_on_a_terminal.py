@@ -24,7 +24,10 @@ from support.terminals import Output, run_on_terminal, show
 VIEWS = {
     "inspect by row group": ["inspect", FILE, "--row-groups"],
     "inspect files": ["inspect", FILE, DATA_FILE],
-    "inspect a missing file": ["inspect", "no/such/folder/anywhere/and/therefore/no/such/file/2026-01-01.parquet"],
+    "inspect a missing file": [
+        "inspect",
+        "no/such/folder/anywhere/and/therefore/no/such/file/2026-01-01.parquet",
+    ],
     "probe files": ["probe", FILE, DATA_FILE, "-c", COLUMN, "--value", "1"],
     "probe another column": ["probe", FILE, f"{COLUMN}x", "1"],
     "verify files": ["verify", FILE, DATA_FILE],
@@ -39,9 +42,13 @@ VIEWS = {
     "engines as a matrix": ["engines", "all"],
 }
 MORE = re.compile(r"and [\d,]+ more ")
-CASES = {name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name != "schema"} | VIEWS
+CASES = {
+    name: [*name.split(), *arguments] for name, arguments in WORKING.items() if name != "schema"
+} | VIEWS
 # The other commands print the same for any file.
-CASES_OF_FILES = [name for name, arguments in CASES.items() if any(FILE in word for word in arguments)]
+CASES_OF_FILES = [
+    name for name, arguments in CASES.items() if any(FILE in word for word in arguments)
+]
 LONG = "a-name-that-is-much-longer-than-any-table-on-a-terminal-has-room-for-it-0123456789"
 NAMES = ("数量と価格", "e\u0301te\u0301", LONG, "한국어 열 이름")
 
@@ -52,10 +59,14 @@ NARROWER = {PLAIN: 20, FOREIGN: 40}
 
 
 @pytest.fixture(scope="module")
-def sources(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, str]]:
+def sources(
+    fixtures: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[Path, str]]:
     """Files with filters, each with the name of one of its columns."""
     path = tmp_path_factory.mktemp("source") / "foreign.parquet"
-    columns: dict[str, object] = {name: [f"{name} {number}" for number in range(3000)] for name in NAMES}
+    columns: dict[str, object] = {
+        name: [f"{name} {number}" for number in range(3000)] for name in NAMES
+    }
     columns["id"] = range(10**15, 10**15 + 3000)
     options = {name: {"ndv": 1000} for name in columns}
     pq.write_table(pa.table(columns), path, row_group_size=1000, bloom_filter_options=options)
@@ -64,7 +75,10 @@ def sources(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 @pytest.fixture
 def run_case(
-    sources: dict[str, tuple[Path, str]], fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sources: dict[str, tuple[Path, str]],
+    fixtures: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., Output]:
     """Run a command on fresh copies of the files."""
     monkeypatch.chdir(tmp_path)
@@ -75,9 +89,13 @@ def run_case(
         shutil.rmtree("orders", ignore_errors=True)
         Path("data.parquet.index").unlink(missing_ok=True)
         shutil.copy(path, words[FILE])
-        shutil.copy(fixtures / "pyarrow-plain.parquet" if source == PLAIN else path, words[DATA_FILE])
+        shutil.copy(
+            fixtures / "pyarrow-plain.parquet" if source == PLAIN else path, words[DATA_FILE]
+        )
         shutil.copytree(fixtures / "paimon" / "orders", words[TABLE])
-        words_of_case = [re.sub("<[A-Z_]+>", lambda match: words[match[0]], word) for word in arguments]
+        words_of_case = [
+            re.sub("<[A-Z_]+>", lambda match: words[match[0]], word) for word in arguments
+        ]
         return run_on_terminal([*words_of_case], columns, **environment)
 
     return run_words
@@ -97,7 +115,11 @@ def is_piece(piece: str, word: str) -> bool:
     """Return whether a part of a word is one that a line is too narrow for, and no number is cut."""
     at = word.find(piece)
     ends = (at, at + len(piece))
-    return at >= 0 and wcswidth(word) > 28 and not any(0 < end < len(word) and word[end - 1 : end + 1].isdigit() for end in ends)
+    return (
+        at >= 0
+        and wcswidth(word) > 28
+        and not any(0 < end < len(word) and word[end - 1 : end + 1].isdigit() for end in ends)
+    )
 
 
 def join_commands(lines: list[str]) -> list[str]:
@@ -115,9 +137,14 @@ def assert_whole_words(output: Output, whole: Output) -> None:
             assert end in text, word
             continue
         # Below its narrowest form, a table becomes paragraphs with the names of columns as labels.
-        assert word.removesuffix(":") in whole_words or any(is_piece(word, whole_word) for whole_word in whole_words), word
+        assert word.removesuffix(":") in whole_words or any(
+            is_piece(word, whole_word) for whole_word in whole_words
+        ), word
     if missing := whole_words - set(words_of(join_commands(output.all_lines))):
-        assert any("--all shows them" in line or "…" in line or wcswidth(line) > 50 for line in output.all_lines), missing
+        assert any(
+            "--all shows them" in line or "…" in line or wcswidth(line) > 50
+            for line in output.all_lines
+        ), missing
 
 
 def assert_fits(output: Output) -> None:
@@ -128,7 +155,13 @@ def assert_fits(output: Output) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.heavy] if name.startswith(("conformance", "report")) else []) for name in CASES]
+    "name",
+    [
+        pytest.param(
+            name, marks=[pytest.mark.heavy] if name.startswith(("conformance", "report")) else []
+        )
+        for name in CASES
+    ],
 )
 def test_every_command_fits(name, run_case):
     for source in (PLAIN, FOREIGN) if name in CASES_OF_FILES else (PLAIN,):
@@ -179,7 +212,10 @@ class TestColour:
 
 
 NEXT = {
-    "inspect": (["inspect", DATA_FILE], "next: to see which columns deserve a filter: sbbf advise data.parquet"),
+    "inspect": (
+        ["inspect", DATA_FILE],
+        "next: to see which columns deserve a filter: sbbf advise data.parquet",
+    ),
     "advise": (["advise", DATA_FILE], "next: sbbf add-filter data.parquet -c "),
     "add-filter": (
         ["add-filter", DATA_FILE, "-c", COLUMN, "--in-place"],
@@ -199,7 +235,18 @@ def test_a_terminal_shows_what_to_do_next(name, run_case):
 def test_a_pipe_gets_plain_text_without_rich(fixtures, tmp_path):
     path = shutil.copy(fixtures / "pyarrow-plain.parquet", tmp_path)
     words = {FILE: str(path), COLUMN: "id"}
-    names = ("inspect", "advise", "add-filter", "check", "explain", "verify", "probe", "engines", "size", "remove-filter")
+    names = (
+        "inspect",
+        "advise",
+        "add-filter",
+        "check",
+        "explain",
+        "verify",
+        "probe",
+        "engines",
+        "size",
+        "remove-filter",
+    )
     calls = [[name, *(words.get(word, word) for word in WORKING[name])] for name in names]
     program = f"""
 import sys
@@ -208,7 +255,9 @@ for call in {calls}:
     assert run(call) in (0, 1), call
 assert "rich" not in sys.modules
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert "next: " not in done.stdout
 
@@ -220,6 +269,9 @@ def test_the_column_that_matters_most_is_never_hidden(fixtures):
         assert not any(line.startswith("hidden") and "false negatives" in line for line in lines)
 
 
-@pytest.mark.parametrize("words", ["rule", "engines", "engines --type string", "engines --type decimal", "size --ndv 1000000"])
+@pytest.mark.parametrize(
+    "words",
+    ["rule", "engines", "engines --type string", "engines --type decimal", "size --ndv 1000000"],
+)
 def test_reference_works_fit_a_screen(words):
     assert len(run_on_terminal(words.split(), 80).lines) < 24

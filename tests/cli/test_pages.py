@@ -58,7 +58,11 @@ def plain(text: str) -> str:
 
 @given(TEXTS, TEXTS)
 def test_a_cell_shows_its_text(name, cell):
-    tokens = render(lambda page: page.table([Heading(name, NAME), Heading("n", COUNT)], [(cell, 1), ("end", 22)]))
+    tokens = render(
+        lambda page: page.table(
+            [Heading(name, NAME), Heading("n", COUNT)], [(cell, 1), ("end", 22)]
+        )
+    )
     assert [token.type for token in tokens if token.level == 0] == ["table_open", "table_close"]
     shown_text = [text_of(token) for token in tokens if token.type == "inline"]
     assert shown_text == [plain(name), "n", plain(cell), "1", "end", "22"]

@@ -38,7 +38,9 @@ COLOUR = re.compile(r"\x1b\[[\d;]*m")
 STATUS = re.compile(r"\r\x1b\[K([^\r\n]+)")
 
 
-def start_in_terminal(arguments: list[str], seconds: float, **settings: object) -> tuple[subprocess.Popen[bytes], int]:
+def start_in_terminal(
+    arguments: list[str], seconds: float, **settings: object
+) -> tuple[subprocess.Popen[bytes], int]:
     """Start a command whose work on each file takes this long, on a terminal that is all of its streams but those of `settings`."""
     ours, terminal = pty.openpty()
     streams = {"stdin": terminal, "stdout": terminal, "stderr": terminal} | settings
@@ -126,7 +128,9 @@ def test_a_line_now_and_then_in_a_log(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(progress, "DELAY", 0.1)
     monkeypatch.setattr(progress, "PERIOD_OF_LINES", 0.3)
     fast_open = ParquetFile.open
-    monkeypatch.setattr(ParquetFile, "open", lambda *arguments: time.sleep(0.25) or fast_open(*arguments))
+    monkeypatch.setattr(
+        ParquetFile, "open", lambda *arguments: time.sleep(0.25) or fast_open(*arguments)
+    )
     assert run(["inspect", folder, "--jobs", "1", "--verbose"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if " of 4 files" in line]
     assert 1 <= len(lines) <= 3
@@ -155,7 +159,12 @@ def test_what_is_done(numbers, line):
 
 
 def test_files_are_counted_ahead_with_the_sizes_that_the_run_saw():
-    files = [ListedFile("a", 10), ListedFile("b", None), ListedFile("c", 3), ListedFile("linked", 5, skipped="a link")]
+    files = [
+        ListedFile("a", 10),
+        ListedFile("b", None),
+        ListedFile("c", 3),
+        ListedFile("linked", 5, skipped="a link"),
+    ]
     numbers = RunProgress()
     list(islice(numbers.count(files), 1))
     numbers.count_ahead([ListedFile("a", 99), *files[1:]], lambda: False)

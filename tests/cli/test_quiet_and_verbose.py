@@ -14,14 +14,19 @@ from support.tables import each
 REPORTS = {name: words for name, words in WORKING.items() if name not in ("schema", "help")}
 """The commands that print reports."""
 READING_FILES = sorted(
-    REPORTS.keys() - {"apply", "engines", "rule", "size"} - {name for name in REPORTS if name.startswith(("paimon", "conformance"))}
+    REPORTS.keys()
+    - {"apply", "engines", "rule", "size"}
+    - {name for name in REPORTS if name.startswith(("paimon", "conformance"))}
 )
 MORE = [
     ["rule"],
     ["engines", "all"],
     ["probe", FILE, FILE, "-c", COLUMN, "--value", "1"],
     ["add-filter", FILE, "--advise", "-n"],
-    *([name, FILE, *WORKING[name]] for name in ("inspect", "verify", "check", "repair", "resize", "advise", "remove-filter")),
+    *(
+        [name, FILE, *WORKING[name]]
+        for name in ("inspect", "verify", "check", "repair", "resize", "advise", "remove-filter")
+    ),
 ]
 """Beside each command as it is."""
 
@@ -75,7 +80,9 @@ def test_verbose_redacts_signatures(names, capfd):
     assert "hUsH" not in out + err
 
 
-def test_quiet_and_verbose_exclude_each_other_but_the_command_line_overrides_a_setting(fixtures, monkeypatch, capfd):
+def test_quiet_and_verbose_exclude_each_other_but_the_command_line_overrides_a_setting(
+    fixtures, monkeypatch, capfd
+):
     path = str(fixtures / "events.parquet")
     for words in (["-q", "-v"], ["-v", "-q"]):
         assert run(["check", path, *words]) == 2

@@ -27,7 +27,16 @@ COMMANDS: dict[str, Callable[[str, str], list[str]]] = {
     "repair": lambda path, column: ["repair", path, "-c", column, "--in-place"],
     "advise": lambda path, column: ["advise", path, "--query", f"{column} = 5"],
     "index": lambda path, column: ["index", path, "-c", column, "-o", "new.sbbfx"],
-    "report": lambda path, column: ["report", path, "-o", "page.html", "--allow", "overwrite", "--query", f"{column} = 5"],
+    "report": lambda path, column: [
+        "report",
+        path,
+        "-o",
+        "page.html",
+        "--allow",
+        "overwrite",
+        "--query",
+        f"{column} = 5",
+    ],
 }
 """A command line of each command, for a path and a column."""
 
@@ -60,7 +69,9 @@ MISTAKES: dict[str, tuple[str, str, list[str], int]] = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    table = pa.table({"id": range(1000), "point": pa.array([{"x": 1}] * 1000, pa.struct([("x", pa.int32())]))})
+    table = pa.table(
+        {"id": range(1000), "point": pa.array([{"x": 1}] * 1000, pa.struct([("x", pa.int32())]))}
+    )
     pq.write_table(table, tmp_path / "a.parquet")
     add_filters(tmp_path / "a.parquet", "id", in_place=True)
     for day in ("2026-01-01", "2026-01-02"):

@@ -59,7 +59,11 @@ def test_each_file_in_both_formats(command, mode, capfd):
     assert [row["path"] for row in rows] == ["d/a.parquet", "d/b.parquet", "d/c.parquet"]
     assert [row["status"] for row in rows] == ["ok", "failed", "ok"]
     assert [row["exit_code"] for row in rows] == [0, 3, 0]
-    assert [row["report"] and row["report"]["file"] for row in rows] == ["d/a.parquet", None, "d/c.parquet"]
+    assert [row["report"] and row["report"]["file"] for row in rows] == [
+        "d/a.parquet",
+        None,
+        "d/c.parquet",
+    ]
     assert "error" not in rows[0]
 
 
@@ -72,7 +76,22 @@ def test_names_in_csv_are_read_back(command, saved, tmp_path, capfd):
     path, report = tmp_path / "odd\nname.parquet", tmp_path / "report.csv"
     pq.write_table(pa.table({name: range(5) for name in NAMES}), path)
     add_filters(path, [f"`{name}`" for name in NAMES], in_place=True)
-    assert run([command, str(path), *(["--report", str(report), "-q"] if saved else ["--format", "csv"])]) == 0
-    rows = list(csv.DictReader(io.StringIO(report.read_bytes().decode() if saved else capfd.readouterr().out, newline="")))
+    assert (
+        run(
+            [
+                command,
+                str(path),
+                *(["--report", str(report), "-q"] if saved else ["--format", "csv"]),
+            ]
+        )
+        == 0
+    )
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                report.read_bytes().decode() if saved else capfd.readouterr().out, newline=""
+            )
+        )
+    )
     # A runner of CI would execute the last two.
     assert {row["column"] for row in rows} == {*NAMES[:4], "\\x3a:error::x", "x\\n\\x23#[error]x"}

@@ -62,7 +62,9 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return calls
 
 
-def summary(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int = 0) -> dict[str, object]:
+def summary(
+    arguments: list[str], capfd: pytest.CaptureFixture[str], code: int = 0
+) -> dict[str, object]:
     capfd.readouterr()
     assert run([*arguments, "--format", "json", "--jobs", "1"]) == code
     document: dict[str, object] = json.loads(capfd.readouterr().out.splitlines()[-1])
@@ -84,7 +86,9 @@ CHECK = ["check", "lake", "--state", "s.sqlite"]
 
 
 @each("arguments", [VERIFY, CHECK, ADD])
-def test_a_second_run_makes_one_listing_and_opens_no_file(arguments, open_names, listings, capfd) -> None:
+def test_a_second_run_makes_one_listing_and_opens_no_file(
+    arguments, open_names, listings, capfd
+) -> None:
     assert summary(arguments, capfd)["unchanged"] == 0
     assert len(set(open_names)) == 4
     open_names.clear()
@@ -99,7 +103,20 @@ def test_a_second_run_makes_one_listing_and_opens_no_file(arguments, open_names,
 @each("arguments", [VERIFY, CHECK])
 def test_reports_from_the_state_are_those_of_the_first_run(arguments, capfd) -> None:
     run(ADD[:-2])
-    run(["add-filter", "lake/part-00001.parquet", "-c", "x", "--in-place", "--fpp", "0.9", "--allow", "weak-filters", "-q"])
+    run(
+        [
+            "add-filter",
+            "lake/part-00001.parquet",
+            "-c",
+            "x",
+            "--in-place",
+            "--fpp",
+            "0.9",
+            "--allow",
+            "weak-filters",
+            "-q",
+        ]
+    )
     time.sleep(0.06)
     outputs = []
     for _ in range(2):
@@ -135,7 +152,13 @@ def test_another_request_opens_the_files(open_names, capfd) -> None:
         assert summary([*ADD, *change], capfd)["unchanged"] == 0
         assert summary([*ADD, *change], capfd)["unchanged"] == 4
         time.sleep(0.06)
-    for arguments in (VERIFY, [*VERIFY, "-c", "id"], CHECK, [*CHECK, "--max-fpp", "0.5"], [*CHECK, "--quick"]):
+    for arguments in (
+        VERIFY,
+        [*VERIFY, "-c", "id"],
+        CHECK,
+        [*CHECK, "--max-fpp", "0.5"],
+        [*CHECK, "--quick"],
+    ):
         assert summary(arguments, capfd)["unchanged"] == 0
         assert summary(arguments, capfd)["unchanged"] == 4
     # One row per file and command: the last request.
@@ -153,7 +176,19 @@ def test_a_dry_run_reads_the_state_and_does_not_write_it(capfd) -> None:
     assert Path("s.sqlite").read_bytes() == data
 
 
-@each("kind", ["empty", "text", "data", "other database", "other application", "log of writes", "folder", "fifo"])
+@each(
+    "kind",
+    [
+        "empty",
+        "text",
+        "data",
+        "other database",
+        "other application",
+        "log of writes",
+        "folder",
+        "fifo",
+    ],
+)
 def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None:
     path = Path("s.sqlite")
     if kind in ("empty", "text"):
@@ -168,7 +203,11 @@ def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None
         query("create table outcomes (path, command)")
     else:
         run(VERIFY)
-        query("pragma application_id = 7" if kind == "other application" else "pragma journal_mode = wal")
+        query(
+            "pragma application_id = 7"
+            if kind == "other application"
+            else "pragma journal_mode = wal"
+        )
     before = path.read_bytes() if path.is_file() else None
     for arguments in (VERIFY, ADD, CHECK, [*ADD, "-n"]):
         capfd.readouterr()
@@ -180,7 +219,10 @@ def test_a_file_that_is_no_state_is_one_line_and_stays(kind: str, capfd) -> None
 
 
 @pytest.mark.slow
-@each("kind", ["a cut", "zeros", "another table", "another form", "a view", "a long value", "bytes as text"])
+@each(
+    "kind",
+    ["a cut", "zeros", "another table", "another form", "a view", "a long value", "bytes as text"],
+)
 def test_a_damaged_state_is_set_aside_and_begun_again(kind: str, capfd) -> None:
     path = Path("s.sqlite")
     run(VERIFY)
@@ -250,11 +292,19 @@ def test_what_another_user_made_is_not_followed(monkeypatch, capfd) -> None:
 
 @pytest.mark.slow
 def test_two_runs_share_a_state(capfd) -> None:
-    first, second = ([sys.executable, "-m", "sbbf_tool", command, "lake", "--state", "s.sqlite"] for command in ("verify", "check"))
+    first, second = (
+        [sys.executable, "-m", "sbbf_tool", command, "lake", "--state", "s.sqlite"]
+        for command in ("verify", "check")
+    )
     small_files(Path("lake"), 60)
     time.sleep(0.06)
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for command in (first, second, first, second)]
-    assert [(process.communicate()[1], process.returncode) for process in processes] == [(b"", 0)] * 4
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for command in (first, second, first, second)
+    ]
+    assert [(process.communicate()[1], process.returncode) for process in processes] == [
+        (b"", 0)
+    ] * 4
     assert [summary(arguments, capfd)["unchanged"] for arguments in (VERIFY, CHECK)] == [60, 60]
 
 
@@ -263,7 +313,10 @@ def test_a_state_that_others_can_change(capfd) -> None:
     Path("s.sqlite").chmod(0o666)
     capfd.readouterr()
     assert run(VERIFY) == 0
-    assert "s.sqlite: the state can be changed by every user, who can thus choose the outcomes of files" in capfd.readouterr().err
+    assert (
+        "s.sqlite: the state can be changed by every user, who can thus choose the outcomes of files"
+        in capfd.readouterr().err
+    )
 
 
 def test_apply_keeps_a_state_too(open_names, capfd) -> None:
@@ -279,4 +332,8 @@ def test_apply_keeps_a_state_too(open_names, capfd) -> None:
 
 
 def test_a_state_is_no_file_of_the_lake() -> None:
-    assert run(["verify", "lake", "--state", "lake/_s.parquet"]) == run(["verify", "lake", "--state", "lake/s"]) == 0
+    assert (
+        run(["verify", "lake", "--state", "lake/_s.parquet"])
+        == run(["verify", "lake", "--state", "lake/s"])
+        == 0
+    )

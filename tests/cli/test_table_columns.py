@@ -37,7 +37,10 @@ def partitioned(tmp_path) -> Path:
 def test_a_file_without_the_column_answers_absent(table, capsys):
     call(capsys, "add-filter", table, "-c", "email", "--in-place")
     code, out, _ = call(capsys, "probe", table, "email", "absent@x")
-    assert (code, out) == (1, "Queried 1 value in 2 files: all of them are excluded (1 of the files lacks the column)\n")
+    assert (code, out) == (
+        1,
+        "Queried 1 value in 2 files: all of them are excluded (1 of the files lacks the column)\n",
+    )
     assert call(capsys, "probe", table, "email", "u7@x")[0] == 0
     code, out, _ = call(capsys, "explain", table, "email", "absent@x")
     assert (code, out.splitlines()[-1]) == (1, "2 files: 2 done (1 of the files lacks the column)")
@@ -47,8 +50,16 @@ def test_a_file_without_the_column_answers_absent(table, capsys):
     "columns, answer, reason",
     [
         (ColumnNames(unmapped=frozenset({("id",), ("email",)})), "absent", "all its rows are null"),
-        (ColumnNames(unmapped=frozenset({("id",), ("ID",)})), "cannot say", "in other upper and lower case"),
-        (ColumnNames(unmapped=frozenset({("email",)}), defaults=frozenset({("email",)})), "cannot say", "gives the column a value"),
+        (
+            ColumnNames(unmapped=frozenset({("id",), ("ID",)})),
+            "cannot say",
+            "in other upper and lower case",
+        ),
+        (
+            ColumnNames(unmapped=frozenset({("email",)}), defaults=frozenset({("email",)})),
+            "cannot say",
+            "gives the column a value",
+        ),
         (ColumnNames({1: ("email",)}), "cannot say", "no field ids"),
         (ColumnNames(unmapped=frozenset({("id",)})), "cannot say", "a column of this name"),
         (ColumnNames({1: ("email",)}, {("mail",): ("email",)}), "absent", "all its rows are null"),
@@ -60,7 +71,9 @@ def test_only_the_schema_of_the_table_makes_an_absence_certain(tmp_path, columns
     name = "ID" if ("ID",) in columns.table_paths else "email"
     report = probe(TableFile(str(path), columns), name, "x")
     (value,) = report.values
-    assert [(each.answer, reason in (each.reason or value.note)) for each in value.row_groups] == [(answer, True)]
+    assert [(each.answer, reason in (each.reason or value.note)) for each in value.row_groups] == [
+        (answer, True)
+    ]
     assert bool(report.inconclusive) == (answer != "absent")
     assert explain(TableFile(str(path), columns), name, "x").absent == (answer == "absent")
 

@@ -27,7 +27,13 @@ from sbbf_tool.cli.tables import (
 )
 
 
-def draw(columns: Sequence[Heading], rows: Sequence[Sequence[object]], width: int | None = None, *, units: bool = False) -> list[str]:
+def draw(
+    columns: Sequence[Heading],
+    rows: Sequence[Sequence[object]],
+    width: int | None = None,
+    *,
+    units: bool = False,
+) -> list[str]:
     writer = Plain() if width is None else Screen(width, has_color=False)
     return writer.table(*format_cells(columns, rows, units=units))
 
@@ -40,9 +46,11 @@ CELLS = {
     ESTIMATE: st.floats(0, 1e15),
     NAME: NAMES,
     WORD: st.sampled_from(["INT64", "STRING", "3 of 4", "verified", "4,000 of 4,000"]),
-    SENTENCE: st.lists(st.sampled_from(["word", "of", "12,345", "3.1 kB", "s3://a/b/c=1/2024-01-01/part-0001.parquet", "数量"])).map(
-        " ".join
-    ),
+    SENTENCE: st.lists(
+        st.sampled_from(
+            ["word", "of", "12,345", "3.1 kB", "s3://a/b/c=1/2024-01-01/part-0001.parquet", "数量"]
+        )
+    ).map(" ".join),
 }
 CELLS[SUMMARY] = CELLS[SENTENCE]
 """The cells of each kind of column."""
@@ -52,7 +60,12 @@ CELLS[SUMMARY] = CELLS[SENTENCE]
 def tables(draw: st.DrawFn) -> tuple[list[Heading], list[tuple[object, ...]]]:
     kinds = draw(st.lists(st.sampled_from(CellKind), min_size=1, max_size=9))
     columns = [
-        Heading(f"{draw(st.sampled_from(['c', '列', 'a long name ']))}{at}", kind, draw(st.integers(0, 4))) for at, kind in enumerate(kinds)
+        Heading(
+            f"{draw(st.sampled_from(['c', '列', 'a long name ']))}{at}",
+            kind,
+            draw(st.integers(0, 4)),
+        )
+        for at, kind in enumerate(kinds)
     ]
     rows = st.tuples(*(st.none() | CELLS[kind] for kind in kinds))
     return columns, draw(st.lists(rows, min_size=1, max_size=5))
@@ -65,9 +78,16 @@ def test_a_random_table_fits_and_loses_no_number(table, width, units):
     visible, cells = format_cells(columns, rows, units=units)
     text = " ".join(" ".join(lines).split())
     _, _, names = text.rpartition("hidden: ")
-    hidden = names.removesuffix("; --all shows them").split(", ") if names.endswith("; --all shows them") else []
+    hidden = (
+        names.removesuffix("; --all shows them").split(", ")
+        if names.endswith("; --all shows them")
+        else []
+    )
     numbers = {
-        line[at] for at, column in enumerate(visible) for line in cells if column.kind in NUMBERS and column.name not in hidden and line[at]
+        line[at]
+        for at, column in enumerate(visible)
+        for line in cells
+        if column.kind in NUMBERS and column.name not in hidden and line[at]
     }
     assert [number for number in numbers if number not in text] == []
     assert {column.name for column in visible if column.priority == 0} & set(hidden) == set()
@@ -80,7 +100,9 @@ def test_no_cell_leaves_its_column(table, width):
     columns, rows = table
     lines = draw(columns, rows, width)
     # The hint at hidden columns may take several lines.
-    lines = lines[: next((at for at, line in enumerate(lines) if line.startswith("hidden: ")), len(lines))]
+    lines = lines[
+        : next((at for at, line in enumerate(lines) if line.startswith("hidden: ")), len(lines))
+    ]
     header = lines.pop(0) if lines else ""
     for column in columns:
         at = header.find(column.name)
@@ -91,5 +113,9 @@ def test_no_cell_leaves_its_column(table, width):
         gap = start + wcswidth(column.name) if column.kind in NUMBERS else start - GAP
         for line in lines:
             if gap >= 0:
-                cells = "".join(character + " " * (wcswidth(character) - 1) for character in line if wcswidth(character))
+                cells = "".join(
+                    character + " " * (wcswidth(character) - 1)
+                    for character in line
+                    if wcswidth(character)
+                )
                 assert cells[gap : gap + GAP].strip() == "", line

@@ -31,12 +31,23 @@ from support.every_command import COLUMN, DATA_FILE, DECLARATION, FILE, TABLE, W
 from support.tables import each
 
 _BMP = [chr(code) for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
-OBEYED = [character for character in _BMP if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp") and character != "/"] + [
+OBEYED = [
+    character
+    for character in _BMP
+    if unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp") and character != "/"
+] + [
     "\U000e0001",
     "\U000e0041",
 ]
 """Controls (C0, DEL, C1), line ends, and what turns text around, hides it or tags it."""
-COMMANDS = ["::stop-commands::t", " ::add-mask::a", "##[stop-commands]t", "a##[group]b", "##vso[task.complete]", "##teamcity[message]"]
+COMMANDS = [
+    "::stop-commands::t",
+    " ::add-mask::a",
+    "##[stop-commands]t",
+    "a##[group]b",
+    "##vso[task.complete]",
+    "##teamcity[message]",
+]
 """What a CI runner obeys in a line."""
 TEXTS = {
     "c0": "a" + "".join(character for character in OBEYED if character < " ") + "b",
@@ -61,7 +72,9 @@ def text(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def planted(text: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def planted(
+    text: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
     """A file, in a folder, and a Paimon table in which the text stands wherever a writer may put it."""
     short = text.encode()[:200].decode(errors="ignore").replace("/", "")
     (tmp_path / f"{short}.d").mkdir()
@@ -69,7 +82,11 @@ def planted(text: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.Monke
     path = Path(f"{short}.parquet")
     values = [text, f"b{text}", "zz"]
     numbers = pa.array([1, 2, 3])
-    pq.write_table(pa.table({text: numbers, f"s{text}": values}), path, bloom_filter_options={text: {"ndv": 3}, f"s{text}": {"ndv": 3}})
+    pq.write_table(
+        pa.table({text: numbers, f"s{text}": values}),
+        path,
+        bloom_filter_options={text: {"ndv": 3}, f"s{text}": {"ndv": 3}},
+    )
 
     def change(metadata: FileMetaData) -> None:
         metadata.created_by = text
@@ -85,7 +102,13 @@ def planted(text: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.Monke
         (table / "schema" / name).write_text(json.dumps(schema))
     column = "".join(f"\\U{ord(character):08x}" for character in text)
     Path("declared.toml").write_text(f'[[filters]]\npaths = "."\ncolumns = ["{column}"]\n')
-    return {FILE: str(path), COLUMN: text, TABLE: str(table), DATA_FILE: str(path), DECLARATION: "declared.toml"}
+    return {
+        FILE: str(path),
+        COLUMN: text,
+        TABLE: str(table),
+        DATA_FILE: str(path),
+        DECLARATION: "declared.toml",
+    }
 
 
 def said_by(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> str:
@@ -132,18 +155,34 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
             continue
         printed += 1
         if form == ["--format", "json"]:
-            strings = {string for document in map(json.loads, out.splitlines()) for string in strings_of(document)}
+            strings = {
+                string
+                for document in map(json.loads, out.splitlines())
+                for string in strings_of(document)
+            }
             if name == "report":
                 # The document names the page; the heading of a picture names a column.
                 assert any(text in string for string in strings), strings
                 continue
             assert name in ("schema", "index") or strings & {planted[FILE], planted[TABLE]}, strings
-            if name in ("inspect", "probe", "add-filter", "verify", "check", "advise", "explain", "index"):
+            if name in (
+                "inspect",
+                "probe",
+                "add-filter",
+                "verify",
+                "check",
+                "advise",
+                "explain",
+                "index",
+            ):
                 # Backticks distinguish a name with a dot from a path.
                 assert strings & {text, f"`{text}`"}, strings
         elif form == ["--format", "sarif"]:
             (results,) = (run["results"] for run in json.loads(out)["runs"])
-            places = {unquote(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) for result in results}
+            places = {
+                unquote(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
+                for result in results
+            }
             if TABLE in WORKING[name]:
                 # The findings are those of the data files.
                 assert places
@@ -155,7 +194,10 @@ def test_no_command_prints_what_is_obeyed(name, planted, text, capfd):
             place = planted[TABLE if TABLE in WORKING[name] else FILE]
             assert [suite.get("name") for suite in ElementTree.fromstring(out)] == [escape(place)]
         elif form == ["--format", "github"]:
-            assert all(line.startswith(("::error file=", "::warning file=", "::notice file=")) for line in out.splitlines())
+            assert all(
+                line.startswith(("::error file=", "::warning file=", "::notice file="))
+                for line in out.splitlines()
+            )
     # In a column of `paimon build`, what follows a colon is a setting, and what stands in brackets at its end is the key of a map.
     assert printed or (name == "paimon build" and (":" in text or text.endswith("]")))
 
@@ -183,9 +225,13 @@ def test_what_files_beside_hold(planted, text, tmp_path, capfd):
 
 @each("encoding", ["ascii", "latin-1", "utf-8"])
 def test_json_is_json_in_every_encoding(encoding, fixtures, tmp_path):
-    path = shutil.copy(fixtures / "pyarrow-plain.parquet", tmp_path / "größe-漢-\U0001f600-\x9b.parquet")
+    path = shutil.copy(
+        fixtures / "pyarrow-plain.parquet", tmp_path / "größe-漢-\U0001f600-\x9b.parquet"
+    )
     command = [sys.executable, "-m", "sbbf_tool", "inspect", "--format", "json", str(path)]
-    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, check=True)
+    done = subprocess.run(
+        command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, check=True
+    )
     assert json.loads(done.stdout.decode(encoding))["file"] == str(path)
 
 

@@ -20,10 +20,16 @@ FILES = ("a.parquet", "b.parquet")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two files in the working folder; the second one has none of the values."""
     monkeypatch.chdir(tmp_path)
-    columns = {"n": [[-5, None, 3], [100]], "s": [["-", "x", None], ["other"]], "--odd": [[1, 2, 3], [100]]}
+    columns = {
+        "n": [[-5, None, 3], [100]],
+        "s": [["-", "x", None], ["other"]],
+        "--odd": [[1, 2, 3], [100]],
+    }
     for at, name in enumerate(FILES):
         table = pa.table({column: values[at] for column, values in columns.items()})
-        pq.write_table(table, name, bloom_filter_options={column: {"ndv": 100} for column in columns})
+        pq.write_table(
+            table, name, bloom_filter_options={column: {"ndv": 100} for column in columns}
+        )
     return tmp_path
 
 
@@ -41,7 +47,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_both_forms_of_probe_answer_the_same(column, values, code):
-    options = [word for value in values for word in ([value] if value == "--null" else ["--value", value])]
+    options = [
+        word for value in values for word in ([value] if value == "--null" else ["--value", value])
+    ]
     for path in ("a.parquet", ".", "*.parquet"):
         assert run(["probe", path, column, *values]) == code
         assert run(["probe", path, "-c", column, *options]) == code
@@ -50,7 +58,14 @@ def test_both_forms_of_probe_answer_the_same(column, values, code):
     assert run(["probe", "-c", column, *options, "b.parquet"]) == 1
 
 
-@each("arguments", [["a.parquet", "s", "-"], ["*.parquet", "s", "-"], ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"]])
+@each(
+    "arguments",
+    [
+        ["a.parquet", "s", "-"],
+        ["*.parquet", "s", "-"],
+        ["a.parquet", "b.parquet", "-c", "s", "--values-file", "-"],
+    ],
+)
 @each("stdin, code", [(b"y\nx\n", 0), (b"y\nz\n", 1), (b"-\n", 0), (b"\n", 2)])
 def test_a_dash_reads_values_in_both_forms(arguments, stdin, code, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))

@@ -53,17 +53,33 @@ def undo_of(arguments: list[str], capfd: pytest.CaptureFixture[str], code: int =
         ["lake/part-00000.parquet", "lake/part-00001.parquet", "-c", "x"],
         ["events.parquet", "--advise"],
         ["pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"],
-        ["pyarrow-filters.parquet", "events.parquet", "-c", "id", "-c", "user_id", "--rebuild", "all"],
+        [
+            "pyarrow-filters.parquet",
+            "events.parquet",
+            "-c",
+            "id",
+            "-c",
+            "user_id",
+            "--rebuild",
+            "all",
+        ],
         ["lake", "pyarrow-filters.parquet", "-c", "id", "--rebuild", "all"],
         ["resize", "pyarrow-filters.parquet", "--max-bytes", "64", "--allow", "weak-filters"],
         ["remove-filter", "pyarrow-filters.parquet"],
     ],
 )
 def test_the_printed_command_restores_the_old_bytes(arguments, folder, capfd):
-    Path("names.txt").write_text("".join(f"{path}\n" for path in sorted((folder / "lake").iterdir())))
+    Path("names.txt").write_text(
+        "".join(f"{path}\n" for path in sorted((folder / "lake").iterdir()))
+    )
     command = [] if arguments[0] in ("resize", "remove-filter") else ["add-filter"]
     before = contents(folder)
-    line = undo_of([*command, *arguments, "--in-place"] if "--" not in arguments else [*command, "--in-place", *arguments], capfd)
+    line = undo_of(
+        [*command, *arguments, "--in-place"]
+        if "--" not in arguments
+        else [*command, "--in-place", *arguments],
+        capfd,
+    )
     assert contents(folder) != before
     program, *words = shlex.split(line)
     assert program == "sbbf"
@@ -88,7 +104,10 @@ def test_files_that_had_filters_before_are_not_named(folder, capfd):
     assert run(["add-filter", "lake/part-00000.parquet", "-c", "id", "--in-place"]) == 0
     first = contents(folder)
     line = undo_of(["add-filter", "lake", "-c", "id", "--in-place"], capfd)
-    assert line == "sbbf remove-filter lake/part-00001.parquet lake/part-00002.parquet -c id --in-place"
+    assert (
+        line
+        == "sbbf remove-filter lake/part-00001.parquet lake/part-00002.parquet -c id --in-place"
+    )
     assert run(shlex.split(line)[1:]) == 0
     assert contents(folder) == first
     assert run(["remove-filter", "lake", "events.parquet", "--ours", "-n"]) == 0

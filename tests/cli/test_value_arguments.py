@@ -31,7 +31,13 @@ def path(tmp_path: Path) -> str:
     target = tmp_path / "texts.parquet"
     bytes_ = [text.encode("latin-1") for text in STORED]
     table = pa.table({"s": STORED, "b": bytes_, "n": [None] * 3 + [1, 2, 3, 4], "any": STORED})
-    pq.write_table(table, target, row_group_size=1, write_statistics=table.column_names[:3], use_dictionary=table.column_names[:3])
+    pq.write_table(
+        table,
+        target,
+        row_group_size=1,
+        write_statistics=table.column_names[:3],
+        use_dictionary=table.column_names[:3],
+    )
     add_filters(target, ["s", "b", "n", "any"], in_place=True)
     with target.open("r+b") as stream:
         for chunk in inspect(target, ["any"]).filters:
@@ -60,10 +66,26 @@ FILES = {
     "lines of Windows": (b"plain\r\nends\r\n", ["plain", "ends"], ("line 1 ends with \\r\\n",)),
     "empty lines of Windows": (b"\r\n\r\nplain\r\n", ["plain"], ("line 1 ends with \\r\\n",)),
     "Latin-1": (b"plain\n" + LATIN + b"\n", ["plain", "caf\udce9"], ("line 2 is not UTF-8",)),
-    "Latin-1 of Windows": (LATIN + b"\r\n" + LATIN + b"\r\n", ["caf\udce9"] * 2, ("line 1 ends with \\r\\n", "line 1 is not UTF-8")),
-    "a blank at the end": (b"plain\nends \nplain\t\n", ["plain", "ends ", "plain\t"], ("line 2 begins or ends with a blank",)),
-    "a blank at the start": (b"plain\n plain\n", ["plain", " plain"], ("line 2 begins or ends with a blank",)),
-    "a blank and a line of Windows": (b"plain \r\n", ["plain "], ("line 1 ends with \\r\\n", "line 1 begins or ends with a blank")),
+    "Latin-1 of Windows": (
+        LATIN + b"\r\n" + LATIN + b"\r\n",
+        ["caf\udce9"] * 2,
+        ("line 1 ends with \\r\\n", "line 1 is not UTF-8"),
+    ),
+    "a blank at the end": (
+        b"plain\nends \nplain\t\n",
+        ["plain", "ends ", "plain\t"],
+        ("line 2 begins or ends with a blank",),
+    ),
+    "a blank at the start": (
+        b"plain\n plain\n",
+        ["plain", " plain"],
+        ("line 2 begins or ends with a blank",),
+    ),
+    "a blank and a line of Windows": (
+        b"plain \r\n",
+        ["plain "],
+        ("line 1 ends with \\r\\n", "line 1 begins or ends with a blank"),
+    ),
 }
 """Bytes of a file, the values in them, and what is reported of it."""
 
@@ -91,17 +113,36 @@ KEY = KEYS[3].hex()
     [
         (["probe", "a.parquet", "h", KEY], "", True),
         (["probe", "a.parquet", "a.parquet", "-c", "h", "--value", KEY], "", True),
-        (["probe", "a.parquet", "-c", "h", "--values-file", "-"], "".join(f"{key.hex()}\n" for key in KEYS), True),
-        (["probe", "a.parquet", "-c", "h", "--values-file", "-"], "".join(f"{number:08x}\n" for number in range(1500)), True),
+        (
+            ["probe", "a.parquet", "-c", "h", "--values-file", "-"],
+            "".join(f"{key.hex()}\n" for key in KEYS),
+            True,
+        ),
+        (
+            ["probe", "a.parquet", "-c", "h", "--values-file", "-"],
+            "".join(f"{number:08x}\n" for number in range(1500)),
+            True,
+        ),
         (["explain", "a.parquet", "h", KEY], "", True),
         (["explain", "a.parquet", "a.parquet", "-c", "h", "--value", KEY], "", True),
         (["probe", "a.parquet", "h", "a text"], "", False),
-        (["probe", "a.parquet", "t", f"{KEY[:8]}-{KEY[8:12]}-{KEY[12:16]}-{KEY[16:20]}-{KEY[20:]}"], "", True),
+        (
+            [
+                "probe",
+                "a.parquet",
+                "t",
+                f"{KEY[:8]}-{KEY[8:12]}-{KEY[12:16]}-{KEY[16:20]}-{KEY[20:]}",
+            ],
+            "",
+            True,
+        ),
         (["probe", "a.parquet", "t", KEY[::-1]], "", False),
         (["probe", "a.parquet", "h", KEY, f"0x{KEY}"], "", False),
     ],
 )
-def test_an_absence_of_bytes_in_another_notation_has_a_warning(tmp_path, monkeypatch, capfd, arguments, stdin, warns):
+def test_an_absence_of_bytes_in_another_notation_has_a_warning(
+    tmp_path, monkeypatch, capfd, arguments, stdin, warns
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
     pq.write_table(pa.table({"h": KEYS, "t": [key.hex() for key in KEYS]}), "a.parquet")
@@ -112,9 +153,17 @@ def test_an_absence_of_bytes_in_another_notation_has_a_warning(tmp_path, monkeyp
     assert ("were queried: " in err) == warns
 
 
-INT32, INT64, DOUBLE, TEXT = pa.array([5, 7], pa.int32()), pa.array([5, 2**40]), pa.array([5.0, 0.25]), pa.array(["5", "abc"])
+INT32, INT64, DOUBLE, TEXT = (
+    pa.array([5, 7], pa.int32()),
+    pa.array([5, 2**40]),
+    pa.array([5.0, 0.25]),
+    pa.array(["5", "abc"]),
+)
 OTHER, NULLS = pa.array([3, 4], pa.int32()), pa.nulls(2)
-SMALL, LARGE = (pa.array([Decimal(text)], pa.decimal128(*kind)) for text, kind in (("1.10", (8, 2)), ("99999999.30", (15, 2))))
+SMALL, LARGE = (
+    pa.array([Decimal(text)], pa.decimal128(*kind))
+    for text, kind in (("1.10", (8, 2)), ("99999999.30", (15, 2)))
+)
 CASES = [
     # Arrays of the files, value, exit code, files that may hold it.
     ((INT32, INT64), str(2**40), 0, [1]),
@@ -122,7 +171,9 @@ CASES = [
     ((INT32, OTHER), "4000000000", 2, None),
     ((INT32,), "5.0", 0, [0]),  # what a file answers does not depend on the others
     ((INT32, OTHER), "0.25", 2, None),
-    *(((INT32,), text, 2, None) for text in ("0_5", "0_5.0", "\u0665", "\uff15", "5_")),  # Python's int and Decimal read most of them as 5
+    *(
+        ((INT32,), text, 2, None) for text in ("0_5", "0_5.0", "\u0665", "\uff15", "5_")
+    ),  # Python's int and Decimal read most of them as 5
     ((INT32, DOUBLE), "5.0", 0, [0, 1]),
     ((OTHER, DOUBLE), "5.0", 0, [1]),
     ((INT32, DOUBLE), "0.25", 0, [1]),
@@ -133,7 +184,12 @@ CASES = [
     ((SMALL, LARGE), "99999999.30", 0, [1]),
     ((SMALL, LARGE), "77777777.70", 1, []),
     ((INT32, TEXT), "abc", 0, [0, 1]),  # readers convert text and numbers in ways of their own
-    ((pa.array([0], pa.date32()), pa.array([0], pa.timestamp("us"))), "1970-01-01T00:00:01", 0, [0]),
+    (
+        (pa.array([0], pa.date32()), pa.array([0], pa.timestamp("us"))),
+        "1970-01-01T00:00:01",
+        0,
+        [0],
+    ),
     ((NULLS, INT32), "7", 0, [1]),
     ((NULLS, TEXT), "abc", 0, [0, 1]),
     ((NULLS, INT32), "8", 1, []),
@@ -154,9 +210,15 @@ def write(folder: Path, arrays: tuple[pa.Array, ...]) -> Path:
 def test_each_file_answers_for_what_its_type_can_hold(arrays, value, code, files, tmp_path, capfd):
     lake = write(tmp_path / "lake", arrays)
     assert run(["probe", str(lake), "c", value, "--format", "json"]) == code
-    lookups = [json.loads(line) for line in capfd.readouterr().out.splitlines() if "sbbf.probe" in line]
+    lookups = [
+        json.loads(line) for line in capfd.readouterr().out.splitlines() if "sbbf.probe" in line
+    ]
     if files is not None:
-        held = [int(Path(lookup["file"]).stem) for lookup in lookups if lookup["hits"] or lookup["inconclusive"]]
+        held = [
+            int(Path(lookup["file"]).stem)
+            for lookup in lookups
+            if lookup["hits"] or lookup["inconclusive"]
+        ]
         assert held == files
     assert run(["explain", str(lake), "c", value]) == code
 
@@ -172,4 +234,9 @@ def test_one_bad_key_is_reported_with_its_line_and_no_half_answer_looks_whole(tm
         assert "line 3: '4000000000' is not a value of INT32" in err
     assert run(["probe", str(lake), "-c", "c", "--value", "4000000000"]) == 2
     assert run(["probe", str(lake), "-c", "c", "--value", "abc"]) == 2
-    assert capfd.readouterr().out.count("abc: row group 0 (cannot say: 'abc' is not a value of INT32; readers may convert it)\n") == 2
+    assert (
+        capfd.readouterr().out.count(
+            "abc: row group 0 (cannot say: 'abc' is not a value of INT32; readers may convert it)\n"
+        )
+        == 2
+    )

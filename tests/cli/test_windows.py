@@ -17,7 +17,15 @@ from support.tables import each
 
 # These start programs, or write a folder of their own.
 NOT_RUN = {"conformance make", "conformance run"}
-CHANGING = {"apply", "add-filter", "remove-filter", "repair", "resize", "paimon build", "paimon add-index"}
+CHANGING = {
+    "apply",
+    "add-filter",
+    "remove-filter",
+    "repair",
+    "resize",
+    "paimon build",
+    "paimon add-index",
+}
 MORE = {
     "read two files": ["inspect", FILE, DATA_FILE, "--jobs", "2", "--format", "json"],
     "save a report": ["check", FILE, "--report", "report.xml"],
@@ -30,10 +38,14 @@ MORE = {
     "apply": ["apply", DATA_FILE, "--config", DECLARATION, "--in-place"],
     "write an index": ["paimon", "build", DATA_FILE, "-c", COLUMN, "-o", "table.index"],
 }
-CASES = {name: [*name.split(), *words] for name, words in WORKING.items() if name not in NOT_RUN} | MORE
+CASES = {
+    name: [*name.split(), *words] for name, words in WORKING.items() if name not in NOT_RUN
+} | MORE
 REFUSED = sorted(CHANGING | {"write a copy", "append", "write an index"})
 READING = [name for name in CASES if name not in REFUSED]
-SENTENCE = "sbbf does not change files on Windows, which has no file locks of the kind that it needs"
+SENTENCE = (
+    "sbbf does not change files on Windows, which has no file locks of the kind that it needs"
+)
 
 pytestmark = pytest.mark.slow
 
@@ -50,14 +62,23 @@ def fill(folder: Path, fixtures: Path) -> None:
 
 def run_all(folder: Path, names: list[str], program: list[str]) -> dict[str, Answer]:
     words = {FILE: "file.parquet", DATA_FILE: "data.parquet", TABLE: "orders", COLUMN: "id"}
-    lines = [[re.sub("<[A-Z_]+>", lambda match: words[match[0]], word) for word in CASES[name]] for name in names]
-    done = subprocess.run(program, input=json.dumps(lines), cwd=folder, capture_output=True, text=True)
+    lines = [
+        [re.sub("<[A-Z_]+>", lambda match: words[match[0]], word) for word in CASES[name]]
+        for name in names
+    ]
+    done = subprocess.run(
+        program, input=json.dumps(lines), cwd=folder, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return dict(zip(names, map(tuple, json.loads(done.stdout)), strict=True))
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +103,24 @@ def answers_here(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> di
 
 
 @each("name", READING)
-def test_a_command_that_reads_answers_as_elsewhere(name: str, answers: dict[str, Answer], answers_here: dict[str, Answer]) -> None:
+def test_a_command_that_reads_answers_as_elsewhere(
+    name: str, answers: dict[str, Answer], answers_here: dict[str, Answer]
+) -> None:
     assert answers[name] == answers_here[name]
     assert answers[name][0] in (0, 1)
 
 
 @each("name", REFUSED)
-def test_a_command_that_changes_files_is_refused_in_one_sentence(name: str, answers: dict[str, Answer]) -> None:
+def test_a_command_that_changes_files_is_refused_in_one_sentence(
+    name: str, answers: dict[str, Answer]
+) -> None:
     code, _, errors = answers[name]
     assert (code, errors.count("\n"), SENTENCE in errors) == (4, 1, True), errors
 
 
-def test_no_file_was_changed(folder: Path, answers: dict[str, Answer], fixtures: Path, tmp_path: Path) -> None:
+def test_no_file_was_changed(
+    folder: Path, answers: dict[str, Answer], fixtures: Path, tmp_path: Path
+) -> None:
     assert answers
     fill(tmp_path / "before", fixtures)
     before, after = files_of(tmp_path / "before"), files_of(folder)

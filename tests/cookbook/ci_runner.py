@@ -17,7 +17,9 @@ NO_SETTINGS = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
 def run_git(folder: Path, *arguments: str) -> str:
     """Run git without the settings of this machine; return what it prints."""
     variables = {**os.environ, **PEOPLE, **NO_SETTINGS}
-    done = subprocess.run(["git", *arguments], cwd=folder, env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=variables, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -53,7 +55,14 @@ class Runner:
         return subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
             cwd=self.repository,
-            env={**os.environ, **NO_SETTINGS, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PATH": path, "PYTHONPATH": "", **variables},
+            env={
+                **os.environ,
+                **NO_SETTINGS,
+                "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+                "PATH": path,
+                "PYTHONPATH": "",
+                **variables,
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -10,7 +10,11 @@ import pytest
 from support.recipes import DAYS, Lake, install, run, write_recipe
 from support.tables import each
 
-pytestmark = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=4), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.nightly(minutes=2),
+    pytest.mark.environment(minutes=4),
+    pytest.mark.timeout(900),
+]
 
 PROGRAM = """
 import json, sys
@@ -37,7 +41,12 @@ class Airflow:
     def _run(self, *command: str, lake: Path | None = None):
         settings = {"LOAD_EXAMPLES": "false", "DEFAULT_TASK_RETRY_DELAY": "1"}
         variables = {f"AIRFLOW__CORE__{name}": value for name, value in settings.items()}
-        return run([*command], self._folder, {**variables, "AIRFLOW_HOME": str(self._folder), "LAKE": str(lake)}, programs=self._programs)
+        return run(
+            [*command],
+            self._folder,
+            {**variables, "AIRFLOW_HOME": str(self._folder), "LAKE": str(lake)},
+            programs=self._programs,
+        )
 
     def run_day(self, lake: Path, day: str) -> tuple[str, dict[str, str], str]:
         """Run the DAG when a day begins; return the states of the run and of its tasks, and what they print."""
@@ -58,7 +67,9 @@ def test_the_run_adds_the_filters_of_the_day_before_and_succeeds(airflow, tmp_pa
     lake = Lake(tmp_path / "lake", days=(DAYS[1],))
     assert lake.count_filters(DAYS[0]) == 0
     state, states, output = airflow.run_day(lake.folder, DAYS[1])
-    assert (state, states) == ("success", {"add_filters": "success", "check_filters": "success"}), output
+    assert (state, states) == ("success", {"add_filters": "success", "check_filters": "success"}), (
+        output
+    )
     assert lake.count_filters(DAYS[0]) == 3
 
 
@@ -67,5 +78,7 @@ def test_the_run_fails(airflow, tmp_path, defect, rule):
     lake = Lake(tmp_path / "lake")
     getattr(lake, defect)(DAYS[1])
     state, states, output = airflow.run_day(lake.folder, DAYS[1])
-    assert (state, states) == ("failed", {"add_filters": "success", "check_filters": "failed"}), output
+    assert (state, states) == ("failed", {"add_filters": "success", "check_filters": "failed"}), (
+        output
+    )
     assert f"error: {rule}: 1 finding in 1 file ({lake.path(DAYS[1])})" in output

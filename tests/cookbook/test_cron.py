@@ -14,7 +14,11 @@ import pytest
 
 from support.recipes import DAYS, Lake, write_recipe
 
-pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=0), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.nightly(minutes=1),
+    pytest.mark.environment(minutes=0),
+    pytest.mark.timeout(600),
+]
 
 VARIABLE = re.compile(r"(?P<name>\w+)=(?P<value>.*)")
 JOB = re.compile(r"(?P<times>(?:[\d*/,-]+ +){5})(?P<command>\S.*)")
@@ -30,13 +34,21 @@ class Crontab:
         self.states = folder / "states"
         self.states.mkdir()
         here = {"LAKE": str(folder / "lake"), "STATES": str(self.states)}
-        self._variables = {"HOME": str(folder), "LOGNAME": "lake", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+        self._variables = {
+            "HOME": str(folder),
+            "LOGNAME": "lake",
+            "SHELL": "/bin/sh",
+            "PATH": "/usr/bin:/bin",
+        }
         self.jobs: list[str] = []
         for line in write_recipe("cron", folder)["sbbf.crontab"].read_text().splitlines():
             if match := VARIABLE.fullmatch(line):
                 self._variables[match["name"]] = here.get(match["name"], match["value"])
             elif match := JOB.fullmatch(line):
-                assert all(in_limits(field, *limits) for field, limits in zip(match["times"].split(), LIMITS, strict=True)), line
+                assert all(
+                    in_limits(field, *limits)
+                    for field, limits in zip(match["times"].split(), LIMITS, strict=True)
+                ), line
                 # cron takes a line up to the first % that has no backslash; the rest would be standard input.
                 command = re.split(r"(?<!\\)%", match["command"])
                 assert len(command) == 1, line
@@ -44,7 +56,9 @@ class Crontab:
             else:
                 assert line == "" or line.startswith("#"), line
         assert "/opt/sbbf/bin" in self._variables["PATH"]
-        self._variables["PATH"] = self._variables["PATH"].replace("/opt/sbbf/bin", os.path.dirname(sys.executable))
+        self._variables["PATH"] = self._variables["PATH"].replace(
+            "/opt/sbbf/bin", os.path.dirname(sys.executable)
+        )
 
     def run(self, number: int) -> subprocess.CompletedProcess[str]:
         """Run a job as cron does; what it prints is the mail."""
@@ -88,14 +102,18 @@ def test_broken_filters_are_mailed(tmp_path):
     lake, crontab = Lake(tmp_path / "lake"), Crontab(tmp_path)
     lake.break_filter(DAYS[1])
     for _ in range(2):
-        assert f"false-negatives: 1 finding in 1 file ({lake.path(DAYS[1])})" in crontab.run(1).stdout
+        assert (
+            f"false-negatives: 1 finding in 1 file ({lake.path(DAYS[1])})" in crontab.run(1).stdout
+        )
 
 
 def test_a_second_run_does_not_start_while_one_works(tmp_path):
     lake, crontab = Lake(tmp_path / "lake"), Crontab(tmp_path)
     today = write_today(lake)
     with subprocess.Popen(
-        ["flock", crontab.states / "lock", "sh", "-c", "echo; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["flock", crontab.states / "lock", "sh", "-c", "echo; read line"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as first:
         first.stdout.read(1)
         assert (crontab.run(0).returncode, lake.count_filters(today)) == (1, 0)

@@ -10,7 +10,11 @@ import sbbf_tool
 from support.pages import FIXTURES
 from support.recipes import break_filter, install, run, write_recipe
 
-pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=3), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.nightly(minutes=1),
+    pytest.mark.environment(minutes=3),
+    pytest.mark.timeout(900),
+]
 
 
 class Project:
@@ -23,14 +27,20 @@ class Project:
         self.lake = folder / "lake"
         self.lake.mkdir()
         write_recipe("dbt", folder)
-        (folder / "models" / "countries.sql").write_text("select country, count(*) as sessions from {{ ref('sessions') }} group by all\n")
+        (folder / "models" / "countries.sql").write_text(
+            "select country, count(*) as sessions from {{ ref('sessions') }} group by all\n"
+        )
 
     @property
     def sessions(self) -> Path:
         return self.lake / "sessions.parquet"
 
     def run(self, *command: str) -> tuple[int, str]:
-        variables = {"LAKE": str(self.lake), "SOURCE": str(FIXTURES / "events.parquet"), "DBT_SEND_ANONYMOUS_USAGE_STATS": "false"}
+        variables = {
+            "LAKE": str(self.lake),
+            "SOURCE": str(FIXTURES / "events.parquet"),
+            "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+        }
         done = run([*command], self._folder, variables, programs=self._programs)
         return done.returncode, done.stdout
 
@@ -44,8 +54,14 @@ def project(tmp_path) -> Project:
 
 
 def test_the_files_of_the_models_get_filters_and_pass(project):
-    assert {path.name for path in project.lake.iterdir()} == {"sessions.parquet", "countries.parquet"}
-    assert {filter.column for filter in sbbf_tool.inspect(project.sessions).filters} >= {"user_id", "session"}
+    assert {path.name for path in project.lake.iterdir()} == {
+        "sessions.parquet",
+        "countries.parquet",
+    }
+    assert {filter.column for filter in sbbf_tool.inspect(project.sessions).filters} >= {
+        "user_id",
+        "session",
+    }
     assert sbbf_tool.verify(project.sessions).is_sound
     code, output = project.run("sh", "check.sh")
     assert code == 0, output

@@ -10,7 +10,11 @@ import yaml
 from cookbook.ci_runner import Runner
 from support.recipes import DAYS, write_recipe
 
-pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.nightly(minutes=1),
+    pytest.mark.environment(minutes=1),
+    pytest.mark.timeout(600),
+]
 
 WORKFLOW = ".github/workflows/bloom-filters.yml"
 BASE = "${{ github.event.pull_request.base.sha }}"
@@ -27,8 +31,13 @@ def check(runner: Runner, folder: Path) -> tuple[bool, str, str]:
         if "run" not in step or (step.get("if") == "failure()") != has_failed:
             continue
         assert "${{" not in step["run"]
-        variables = {name: value.replace(BASE, runner.base) for name, value in step.get("env", {}).items()}
-        done = runner.run(step["run"], {"RUNNER_TEMP": str(temporary), "GITHUB_STEP_SUMMARY": str(summary), **variables})
+        variables = {
+            name: value.replace(BASE, runner.base) for name, value in step.get("env", {}).items()
+        }
+        done = runner.run(
+            step["run"],
+            {"RUNNER_TEMP": str(temporary), "GITHUB_STEP_SUMMARY": str(summary), **variables},
+        )
         output += done.stdout
         has_failed = has_failed or done.returncode != 0
     return not has_failed, output, summary.read_text()
@@ -50,7 +59,9 @@ def test_a_pull_request_is_checked(runner, tmp_path):
     runner.commit("Break a filter")
     success, output, summary = check(runner, tmp_path)
     assert not success
-    assert f"::error file=lake/dt={DAYS[1]}/part-0.parquet,title=false-negatives::" in output, output
+    assert f"::error file=lake/dt={DAYS[1]}/part-0.parquet,title=false-negatives::" in output, (
+        output
+    )
     assert "false-negatives" in summary
 
     runner.lake.remove_filters(DAYS[1])

@@ -14,7 +14,11 @@ from support.environments import copy_source, require_program
 from support.pages import REPOSITORY
 from support.recipes import DAYS, Lake, write_recipe
 
-pytestmark = [pytest.mark.nightly(minutes=3), pytest.mark.environment(minutes=1), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.nightly(minutes=3),
+    pytest.mark.environment(minutes=1),
+    pytest.mark.timeout(900),
+]
 
 URL = "https://git.example.com/sbbf"
 
@@ -24,7 +28,12 @@ def make_hooks(folder: Path) -> None:
     folder.mkdir()
     copy_source(folder)
     shutil.copy(REPOSITORY / ".pre-commit-hooks.yaml", folder)
-    for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "Release"], ["tag", "v0.1.0"]):
+    for command in (
+        ["init", "-q", "-b", "main"],
+        ["add", "-A"],
+        ["commit", "-q", "-m", "Release"],
+        ["tag", "v0.1.0"],
+    ):
         run_git(folder, *command)
 
 
@@ -36,7 +45,10 @@ class Repository:
         make_hooks(folder / "hooks")
         self.folder = folder / "repository"
         self._variables = {"PRE_COMMIT_HOME": str(folder / "cache"), "GIT_CONFIG_COUNT": "1"}
-        self._variables |= {"GIT_CONFIG_KEY_0": f"url.{folder}/hooks.insteadOf", "GIT_CONFIG_VALUE_0": URL}
+        self._variables |= {
+            "GIT_CONFIG_KEY_0": f"url.{folder}/hooks.insteadOf",
+            "GIT_CONFIG_VALUE_0": URL,
+        }
         self.folder.mkdir()
         for command in (["git", "init", "-q", "-b", "main"], [self._pre_commit, "install"]):
             done = self.run(*command)
@@ -46,7 +58,13 @@ class Repository:
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         variables = {**os.environ, **NO_SETTINGS, **PEOPLE, **self._variables}
         return subprocess.run(
-            command, cwd=self.folder, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600
+            command,
+            cwd=self.folder,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=600,
         )
 
     def commit(self) -> tuple[int, str]:

@@ -12,7 +12,11 @@ import sbbf_tool
 from support.pages import FIXTURES
 from support.recipes import break_filter, run, write_recipe
 
-pytestmark = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=0), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.nightly(minutes=2),
+    pytest.mark.environment(minutes=0),
+    pytest.mark.timeout(900),
+]
 
 
 class Stream:
@@ -29,8 +33,12 @@ class Stream:
         except UsageError as error:
             pytest.skip(str(error))
         self._folder = folder
-        self._variables = {"MASTER": "local[2]", "JAVA_HOME": str(java)} if java else {"MASTER": "local[2]"}
-        self._variables |= {name: str(folder / name.lower()) for name in ("SOURCE", "LAKE", "CHECKPOINT")}
+        self._variables = (
+            {"MASTER": "local[2]", "JAVA_HOME": str(java)} if java else {"MASTER": "local[2]"}
+        )
+        self._variables |= {
+            name: str(folder / name.lower()) for name in ("SOURCE", "LAKE", "CHECKPOINT")
+        }
         (folder / "source").mkdir()
         write_recipe("spark_streaming", folder)
 

@@ -81,7 +81,14 @@ def damage(path: Path) -> None:
 
 
 def add(path: Path, **ways: object) -> object:
-    return add_filters(path, ["v"], ndv=NDV, jobs=JOBS, **({"in_place": True} if not ways.get("output") else {}), **ways)
+    return add_filters(
+        path,
+        ["v"],
+        ndv=NDV,
+        jobs=JOBS,
+        **({"in_place": True} if not ways.get("output") else {}),
+        **ways,
+    )
 
 
 WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]]] = {
@@ -90,8 +97,14 @@ WORKS: dict[str, tuple[Callable[[Path], object] | None, Callable[[Path], object]
     "append": (None, lambda path: add(path, append=True)),
     "add, dry run": (None, lambda path: add(path, dry_run=True)),
     "fold": (add, lambda path: resize_filters(path, num_bytes=NUM_BYTES // 2, in_place=True)),
-    "rebuild": (lambda path: (add(path), damage(path)), lambda path: repair(path, in_place=True, jobs=JOBS)),
-    "one file of a lake": (None, lambda path: Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path), JOBS)),
+    "rebuild": (
+        lambda path: (add(path), damage(path)),
+        lambda path: repair(path, in_place=True, jobs=JOBS),
+    ),
+    "one file of a lake": (
+        None,
+        lambda path: Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path), JOBS),
+    ),
 }
 
 
@@ -111,7 +124,10 @@ def test_the_file_is_the_same_however_its_filters_wait(tmp_path, many, monkeypat
 
     def write() -> bytes:
         path = Path(shutil.copy(many, tmp_path / "copy.parquet"))
-        arguments = {**ways, **({"output": tmp_path / "out.parquet"} if "output" in ways else {"in_place": True})}
+        arguments = {
+            **ways,
+            **({"output": tmp_path / "out.parquet"} if "output" in ways else {"in_place": True}),
+        }
         add_filters(path, ["v"], ndv=1000, jobs=JOBS, **arguments)
         result = Path(arguments.get("output", path))
         data = result.read_bytes()
@@ -145,17 +161,27 @@ def test_spooled_filters_are_private(many, monkeypatch):
 
 
 @pytest.mark.usefixtures("refuse_to_hold")
-def test_a_bitset_of_an_encrypted_column_is_never_on_disk_in_the_clear(fixtures, tmp_path, monkeypatch):
-    path = Path(shutil.copy(fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "file.parquet"))
+def test_a_bitset_of_an_encrypted_column_is_never_on_disk_in_the_clear(
+    fixtures, tmp_path, monkeypatch
+):
+    path = Path(
+        shutil.copy(
+            fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "file.parquet"
+        )
+    )
     secret = {"keys": json.loads((fixtures / "encrypted" / "keys.json").read_text())["keys"]}
     remove_filters(path, keys=secret, in_place=True)
     waited = []
     append = Spool.append
-    monkeypatch.setattr(Spool, "append", lambda self, data: (waited.append(bytes(data)), append(self, data))[1])
+    monkeypatch.setattr(
+        Spool, "append", lambda self, data: (waited.append(bytes(data)), append(self, data))[1]
+    )
     bitsets = []
     fold = BloomFilter.fold_to_fpp
     monkeypatch.setattr(
-        BloomFilter, "fold_to_fpp", lambda self, fpp: (bitsets.append(bytes((folded := fold(self, fpp)).bitset)), folded)[1]
+        BloomFilter,
+        "fold_to_fpp",
+        lambda self, fpp: (bitsets.append(bytes((folded := fold(self, fpp)).bitset)), folded)[1],
     )
     add_filters(path, ["name"], keys=secret, in_place=True)
     assert bitsets
@@ -199,7 +225,9 @@ REFUSED = {
 def test_what_the_disk_cannot_hold_is_refused_before_the_work(many, monkeypatch, work):
     monkeypatch.setattr("sbbf_tool.editing.build._build", refuse_to_read)
     before = many.read_bytes()
-    message = rf"filters take {MANY * NUM_BYTES:,} bytes, .* has only {MANY * NUM_BYTES:,} bytes free"
+    message = (
+        rf"filters take {MANY * NUM_BYTES:,} bytes, .* has only {MANY * NUM_BYTES:,} bytes free"
+    )
     with pytest.raises(RefusedError, match=message) as caught:
         work(many)
     assert caught.value.exit_code == 4
@@ -229,9 +257,14 @@ def test_a_disk_that_is_full_after_all_is_an_error_of_writing(many, monkeypatch,
 @pytest.mark.usefixtures("refuse_to_hold")
 def test_a_temporary_file_with_other_bytes_is_detected(many, monkeypatch):
     read = Spool.read
-    monkeypatch.setattr(Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length))))
+    monkeypatch.setattr(
+        Spool, "read", lambda self, offset, length: bytes(len(read(self, offset, length)))
+    )
     before = many.read_bytes()
-    for work in (add, lambda path: require_success(Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path)))):
+    for work in (
+        add,
+        lambda path: require_success(Work(AddFilter(SPEC), edit=EDIT, strict=True)(str(path))),
+    ):
         with pytest.raises(SbbfError, match="nothing was changed"):
             work(many)
     assert many.read_bytes() == before

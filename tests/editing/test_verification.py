@@ -51,7 +51,9 @@ def test_a_filter_that_lacks_values(plain, tmp_path, monkeypatch, column, target
 
     monkeypatch.setattr(BloomFilter, "insert_hashes", insert_half)
     ways = {"in_place": True} if target == "in place" else {"output": tmp_path / "out.parquet"}
-    assert_nothing_is_published(lambda: add_filters(plain, [column], **ways), tmp_path, "are absent from the new filter")
+    assert_nothing_is_published(
+        lambda: add_filters(plain, [column], **ways), tmp_path, "are absent from the new filter"
+    )
 
 
 class Tampering:
@@ -68,7 +70,11 @@ class Tampering:
 
 
 def flip(at: int) -> Callable[[bytes], bytes]:
-    return lambda data: data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] if at >= 0 else flip(len(data) + at)(data)
+    return lambda data: (
+        data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        if at >= 0
+        else flip(len(data) + at)(data)
+    )
 
 
 # Pieces of a file with one filter in each of three row groups: header and bitset three times, footer, tail.
@@ -94,10 +100,14 @@ LIES = {
 
 
 @each("number, change, message", LIES)
-def test_bytes_that_change_on_the_way_to_the_disk_are_detected(plain, tmp_path, monkeypatch, number, change, message):
+def test_bytes_that_change_on_the_way_to_the_disk_are_detected(
+    plain, tmp_path, monkeypatch, number, change, message
+):
     tampering = Tampering(number, change)
     monkeypatch.setattr(local, "write_all", tampering)
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, message)
+    assert_nothing_is_published(
+        lambda: add_filters(plain, ["id"], in_place=True), tmp_path, message
+    )
     assert tampering.calls == 8
 
 
@@ -112,8 +122,12 @@ splice = patch.set_filters
 
 def test_a_footer_that_changed_elsewhere(plain, filtered, tmp_path, monkeypatch):
     monkeypatch.setattr(patch, "set_filters", lying_splice)
-    assert_nothing_is_published(lambda: add_filters(plain, ["score"], in_place=True), tmp_path, "differs")
-    assert_nothing_is_published(lambda: remove_filters(filtered, ["id"], in_place=True), tmp_path, "differs")
+    assert_nothing_is_published(
+        lambda: add_filters(plain, ["score"], in_place=True), tmp_path, "differs"
+    )
+    assert_nothing_is_published(
+        lambda: remove_filters(filtered, ["id"], in_place=True), tmp_path, "differs"
+    )
 
 
 def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
@@ -124,7 +138,9 @@ def test_two_filters_that_changed_places(plain, tmp_path, monkeypatch):
         return splice(raw, {**places, first: places[second], second: places[first]})
 
     monkeypatch.setattr(patch, "set_filters", swapped)
-    assert_nothing_is_published(lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not at its planned offset")
+    assert_nothing_is_published(
+        lambda: add_filters(plain, ["id"], in_place=True), tmp_path, "is not at its planned offset"
+    )
 
 
 # Removing
@@ -142,8 +158,14 @@ def test_removing_too_much(filtered, tmp_path, monkeypatch):
 @each("excess", [1, 8, 100])
 def test_cutting_back_too_far(filtered, tmp_path, monkeypatch, excess):
     copy = local.copy
-    monkeypatch.setattr(local, "copy", lambda source, fd, count, *, start: copy(source, fd, count - excess, start=start))
-    assert_nothing_is_published(lambda: remove_filters(filtered, in_place=True), tmp_path, "cannot be read back")
+    monkeypatch.setattr(
+        local,
+        "copy",
+        lambda source, fd, count, *, start: copy(source, fd, count - excess, start=start),
+    )
+    assert_nothing_is_published(
+        lambda: remove_filters(filtered, in_place=True), tmp_path, "cannot be read back"
+    )
 
 
 def test_compacting_that_damages_a_filter_that_stays(filtered, tmp_path, monkeypatch):

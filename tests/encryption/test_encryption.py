@@ -63,7 +63,10 @@ def test_a_module_of_which_the_bytes_are_published():
 
 def test_a_ctr_module_of_which_the_bytes_are_published():
     """GCM's ciphertext is CTR's with a counter that begins at 2; so a block of zeros in front shows the counter of CTR modules, 1."""
-    plain = modules.parse_ctr(Key(GCM_KEY), (12 + 16 + 60).to_bytes(4, "little") + GCM_MODULE[4:16] + bytes(16) + GCM_MODULE[16:-16])
+    plain = modules.parse_ctr(
+        Key(GCM_KEY),
+        (12 + 16 + 60).to_bytes(4, "little") + GCM_MODULE[4:16] + bytes(16) + GCM_MODULE[16:-16],
+    )
     assert plain[16:] == GCM_PLAIN
 
 
@@ -76,7 +79,9 @@ def test_what_was_built_is_parsed(secret, plain):
     assert modules.parse_gcm(key, module, b"aad") == plain
     assert modules.build_gcm(key, plain, b"aad") != module, "no nonce twice"
     nonce = os.urandom(modules.NONCE_BYTES)
-    ctr_module = (modules.NONCE_BYTES + len(plain)).to_bytes(4, "little") + nonce + key.ctr(nonce, plain)
+    ctr_module = (
+        (modules.NONCE_BYTES + len(plain)).to_bytes(4, "little") + nonce + key.ctr(nonce, plain)
+    )
     assert len(ctr_module) == len(plain) + modules.CTR_OVERHEAD
     assert modules.parse_ctr(key, ctr_module) == plain
     modules.ensure_signed(key, plain, modules.sign(key, plain, b"aad"), b"aad")
@@ -101,14 +106,27 @@ class TestAlgorithm:
 
     def test_forms(self):
         assert self.of(AesGcmV1(aad_file_unique=b"u")) == (FileAad(b"", b"u"), False)
-        assert self.of(AesGcmCtrV1(aad_prefix=b"p", aad_file_unique=b"u")) == (FileAad(b"p", b"u"), True)
-        assert self.of(AesGcmV1(aad_prefix=b"p", aad_file_unique=b"u"), b"p") == (FileAad(b"p", b"u"), False)
-        assert self.of(AesGcmV1(aad_file_unique=b"u", supply_aad_prefix=True), b"p") == (FileAad(b"p", b"u"), False)
+        assert self.of(AesGcmCtrV1(aad_prefix=b"p", aad_file_unique=b"u")) == (
+            FileAad(b"p", b"u"),
+            True,
+        )
+        assert self.of(AesGcmV1(aad_prefix=b"p", aad_file_unique=b"u"), b"p") == (
+            FileAad(b"p", b"u"),
+            False,
+        )
+        assert self.of(AesGcmV1(aad_file_unique=b"u", supply_aad_prefix=True), b"p") == (
+            FileAad(b"p", b"u"),
+            False,
+        )
 
     @pytest.mark.parametrize(
         ("form", "prefix", "message"),
         [
-            (AesGcmV1(aad_file_unique=b"u", supply_aad_prefix=True), None, "an AAD prefix that it does not store"),
+            (
+                AesGcmV1(aad_file_unique=b"u", supply_aad_prefix=True),
+                None,
+                "an AAD prefix that it does not store",
+            ),
             (AesGcmV1(aad_prefix=b"p", aad_file_unique=b"u"), b"q", "differs from the given one"),
             (AesGcmV1(aad_file_unique=b"u"), b"q", "without an AAD prefix, but one was given"),
             (AesGcmV1(), None, "no aad_file_unique"),
@@ -124,7 +142,17 @@ NOTHING = lambda reference: None  # noqa: E731
 
 
 class TestKeys:
-    @each("form", [HEX, HEX.upper(), b64encode(SECRETS[0]).decode(), {"hex": HEX}, {"base64": b64encode(SECRETS[0]).decode()}, SECRETS[0]])
+    @each(
+        "form",
+        [
+            HEX,
+            HEX.upper(),
+            b64encode(SECRETS[0]).decode(),
+            {"hex": HEX},
+            {"base64": b64encode(SECRETS[0]).decode()},
+            SECRETS[0],
+        ],
+    )
     def test_forms_of_a_key(self, form):
         assert Keys.of({"footer_key": form}).footer == Key(SECRETS[0])
 
@@ -196,7 +224,9 @@ class TestService:
         def service(metadata: bytes) -> bytes:
             raise ConnectionError(f"with {HEX} to example.org")
 
-        with pytest.raises(RefusedError, match=r"the key service failed \(ConnectionError\)") as caught:
+        with pytest.raises(
+            RefusedError, match=r"the key service failed \(ConnectionError\)"
+        ) as caught:
             Keys.of(service).find(b"k", NOTHING)
         assert HEX not in str(caught.value)
         with pytest.raises(RefusedError, match="16, 24 or 32"):
@@ -209,7 +239,12 @@ def wrapped(key: bytes, by: bytes, aad: bytes) -> str:
 
 
 def material(**fields) -> bytes:
-    key_material = {"keyMaterialType": "PKMT1", "internalStorage": True, "masterKeyID": "m", "doubleWrapping": False}
+    key_material = {
+        "keyMaterialType": "PKMT1",
+        "internalStorage": True,
+        "masterKeyID": "m",
+        "doubleWrapping": False,
+    }
     return json.dumps({**key_material, **fields}).encode()
 
 
@@ -225,7 +260,9 @@ class TestKeyMaterial:
             keyEncryptionKeyID=b64encode(b"kek id").decode(),
             wrappedKEK=wrapped(self.KEK, self.MASTER, b"m"),
         )
-        local = json.dumps({"masterKeyVersion": "NO_VERSION", "encryptedKey": wrapped(self.DEK, self.MASTER, b"m")})
+        local = json.dumps(
+            {"masterKeyVersion": "NO_VERSION", "encryptedKey": wrapped(self.DEK, self.MASTER, b"m")}
+        )
         yield material(wrappedDEK=local)
 
     def test_unwrapped_locally(self):
@@ -239,21 +276,33 @@ class TestKeyMaterial:
                 assert master_key_identifier == "m"
                 return bytes.fromhex(wrapped_key)
 
-        double = {"doubleWrapping": True, "keyEncryptionKeyID": b64encode(b"i").decode(), "wrappedKEK": self.KEK.hex()}
+        double = {
+            "doubleWrapping": True,
+            "keyEncryptionKeyID": b64encode(b"i").decode(),
+            "wrappedKEK": self.KEK.hex(),
+        }
         assert Keys.of(Client()).find(material(wrappedDEK=self.DEK.hex()), NOTHING) == Key(self.DEK)
-        assert Keys.of(Client()).find(material(wrappedDEK=wrapped(self.DEK, self.KEK, b"i"), **double), NOTHING) == Key(self.DEK)
+        assert Keys.of(Client()).find(
+            material(wrappedDEK=wrapped(self.DEK, self.KEK, b"i"), **double), NOTHING
+        ) == Key(self.DEK)
         assert Keys.of(Client()).find(b"no material", NOTHING) is None
 
     def test_beside_the_file(self):
-        stored = parse_material_file(json.dumps({"columnKey0": next(self.materials()).decode()}).encode())
-        metadata = b'{"keyMaterialType":"PKMT1","internalStorage":false,"keyReference":"columnKey0"}'
+        stored = parse_material_file(
+            json.dumps({"columnKey0": next(self.materials()).decode()}).encode()
+        )
+        metadata = (
+            b'{"keyMaterialType":"PKMT1","internalStorage":false,"keyReference":"columnKey0"}'
+        )
         assert self.KEYS.find(metadata, stored.get) == Key(self.DEK)
         with pytest.raises(UnreadableError, match="key material of the file is missing"):
             self.KEYS.find(metadata, NOTHING)
 
     def test_another_master_key(self):
         for metadata in self.materials():
-            with pytest.raises(AuthenticationError, match="cannot be unwrapped with master key 'm'"):
+            with pytest.raises(
+                AuthenticationError, match="cannot be unwrapped with master key 'm'"
+            ):
                 Keys.of({"keys": {"m": bytes(16)}}).find(metadata, NOTHING)
             assert Keys.of({"keys": {"another": self.MASTER}}).find(metadata, NOTHING) is None
 
@@ -273,7 +322,19 @@ class TestKeyMaterial:
         with pytest.raises(UnreadableError):
             self.KEYS.find(metadata, NOTHING)
 
-    @each("metadata", [b"", b"id", b"{", b"[]", b'{"keyMaterialType": "other"}', b"{\xff}", b"[" * 9999, b'{"a":' * 9999])
+    @each(
+        "metadata",
+        [
+            b"",
+            b"id",
+            b"{",
+            b"[]",
+            b'{"keyMaterialType": "other"}',
+            b"{\xff}",
+            b"[" * 9999,
+            b'{"a":' * 9999,
+        ],
+    )
     def test_values_with_another_meaning(self, metadata):
         assert parse_material(metadata, NOTHING) is None
 

@@ -30,7 +30,9 @@ class EngineError(Exception):
     """The engine does not start, or answers nothing."""
 
 
-def put_questions(engine: str, python: Path, questions: Sequence[Question], folder: Path) -> tuple[str, list[Answer]]:
+def put_questions(
+    engine: str, python: Path, questions: Sequence[Question], folder: Path
+) -> tuple[str, list[Answer]]:
     """Put the questions to an engine in processes of its own; return its version and an answer per question. Raises EngineError.
 
     After a crash or a question without an answer, another process goes on. A question counts as failed if it is the first of a process.
@@ -48,22 +50,37 @@ def put_questions(engine: str, python: Path, questions: Sequence[Question], fold
     return version, answers
 
 
-def _run_process(engine: str, python: Path, questions: Sequence[Question], folder: Path) -> tuple[list[Answer], str]:
+def _run_process(
+    engine: str, python: Path, questions: Sequence[Question], folder: Path
+) -> tuple[list[Answer], str]:
     """Return the lines that the program wrote, and why there is none for the last questions."""
-    queries, output, log = (folder / name for name in ("questions.jsonl", "answers.jsonl", "log.txt"))
+    queries, output, log = (
+        folder / name for name in ("questions.jsonl", "answers.jsonl", "log.txt")
+    )
     queries.write_text("".join(f"{json.dumps(asdict(question))}\n" for question in questions))
     output.write_text("")
     with log.open("wb") as stream:
         command = [str(python), str(PROGRAM), engine, str(queries), str(output)]
         environment = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
-        process = subprocess.Popen(command, cwd=folder, stdout=stream, stderr=stream, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdout=stream,
+            stderr=stream,
+            env=environment,
+            start_new_session=True,
+        )
         try:
             reason = _wait(process, output)
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    lines = [json.loads(line) for line in output.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    lines = [
+        json.loads(line)
+        for line in output.read_text().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
     last = (log.read_text(errors="replace").strip().splitlines() or [""])[-1]
     return lines, reason or f"exit code {process.returncode}: {last[:200]}"
 
@@ -85,7 +102,9 @@ def judge(questions: Sequence[Question], answers: Sequence[Answer]) -> Outcomes:
 
     Raises EngineError if the engine answers nothing.
     """
-    by_kind: dict[tuple[str, str, str], dict[tuple[str, str, tuple[str, ...]], tuple[Question, Answer]]] = defaultdict(dict)
+    by_kind: dict[
+        tuple[str, str, str], dict[tuple[str, str, tuple[str, ...]], tuple[Question, Answer]]
+    ] = defaultdict(dict)
     for question, answer in zip(questions, answers, strict=True):
         place = question.predicate, question.family, question.kind
         by_kind[place][question.role, question.filters, tuple(question.texts)] = question, answer
@@ -94,7 +113,9 @@ def judge(questions: Sequence[Question], answers: Sequence[Answer]) -> Outcomes:
         outcome = _judge_kind(pairs)
         earlier_outcome = outcomes[predicate].get(family, outcome)
         outcomes[predicate][family] = min(outcome, earlier_outcome, key=_WORST_FIRST.index)
-    if {outcome for by_family in outcomes.values() for outcome in by_family.values()} == {CANNOT_COMPARE}:
+    if {outcome for by_family in outcomes.values() for outcome in by_family.values()} == {
+        CANNOT_COMPARE
+    }:
         raise EngineError(f"no comparison works: {answers[0]}")
     return dict(outcomes)
 

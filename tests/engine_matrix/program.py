@@ -44,7 +44,9 @@ class _Engine:
     def rows(self, question: dict[str, Any]) -> list[int]:
         if question["predicate"] == NULL_SAFE:
             return self.rows_of_null_safe(question)
-        asked = query_engines.Question(("v",), tuple(question["texts"]), question["predicate"] != EQUAL)
+        asked = query_engines.Question(
+            ("v",), tuple(question["texts"]), question["predicate"] != EQUAL
+        )
         return self._engine.answers(question["file"], [asked])[0]
 
     def rows_of_null_safe(self, question: dict[str, Any]) -> list[int]:
@@ -66,7 +68,9 @@ class _SqlEngine(_Engine):
         dialect, texts = self._engine.dialect, question["texts"]
         column, kind = dialect.reference(["v"]), self._type_of(question["sound_file"], "v")
         if question["predicate"] == NULL_SAFE:
-            condition = self.null_safe.format(column=column, literal=dialect.literal(kind, texts[0]))
+            condition = self.null_safe.format(
+                column=column, literal=dialect.literal(kind, texts[0])
+            )
         else:
             condition = dialect.condition(column, kind, texts, many=question["predicate"] != EQUAL)
         query = f"SELECT 0 AS q, n FROM {self._engine.table(question['file'])} WHERE {condition}"
@@ -120,7 +124,14 @@ class Polars(_Engine):
         import polars as pl
 
         condition = pl.col("v").eq_missing(pl.lit(pl.Series(pl.from_arrow(_parse(question)))))
-        return [int(n) for n in pl.scan_parquet(question["file"]).filter(condition).select("n").collect()["n"].to_list()]
+        return [
+            int(n)
+            for n in pl.scan_parquet(question["file"])
+            .filter(condition)
+            .select("n")
+            .collect()["n"]
+            .to_list()
+        ]
 
 
 class FastParquet:
@@ -149,7 +160,9 @@ class Hyparquet:
 
     def _start(self) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
-        return subprocess.Popen(["node", "query.mjs"], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
+        return subprocess.Popen(
+            ["node", "query.mjs"], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+        )
 
     def rows(self, question: dict[str, Any]) -> list[int]:
         if question["predicate"] == NULL_SAFE:

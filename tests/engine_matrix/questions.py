@@ -98,7 +98,10 @@ def digest_of(questions: Sequence[Question]) -> str:
     """Return a hash of the questions and files, to see whether a result was computed from others."""
     state = hashlib.sha256()
     for question in questions:
-        fields: dict[str, Any] = asdict(question) | {"file": Path(question.file).name, "sound_file": ""}
+        fields: dict[str, Any] = asdict(question) | {
+            "file": Path(question.file).name,
+            "sound_file": "",
+        }
         state.update(repr(fields).encode())
         state.update(Path(question.file).read_bytes())
     return state.hexdigest()[:16]
@@ -120,14 +123,25 @@ def _make_questions_of_kind(kind: Kind, folder: Path) -> Iterator[Question]:
     for predicate, count in PREDICATES.items():
         distinct = list(dict.fromkeys(stored))
         chosen = {distinct[0], distinct[len(distinct) // 3], distinct[-1]}
-        operands = [(STORED, [plain, *absent[: count - 1]]) for plain in sorted(chosen)] + [(ABSENT, absent[:count])]
+        operands = [(STORED, [plain, *absent[: count - 1]]) for plain in sorted(chosen)] + [
+            (ABSENT, absent[:count])
+        ]
         for role, plains in operands:
             matching = [n for n, plain in enumerate(stored) if plain in plains]
             for filters in (WITH, WITHOUT):
                 texts = [_format(kind, plain) for plain in plains]
                 path = str(files[role, filters])
                 yield Question(
-                    kind.name, family, kind.column.type_name, predicate, role, filters, path, str(files[STORED, filters]), texts, matching
+                    kind.name,
+                    family,
+                    kind.column.type_name,
+                    predicate,
+                    role,
+                    filters,
+                    path,
+                    str(files[STORED, filters]),
+                    texts,
+                    matching,
                 )
 
 
@@ -140,7 +154,10 @@ def _values(kind: Kind) -> tuple[list[list[bytes]], list[bytes]]:
     if kind.name in _UNORDERED:
         return groups, absent
     order = partial(_order_of, kind)
-    least, most = max(min(map(order, values)) for values in groups), min(max(map(order, values)) for values in groups)
+    least, most = (
+        max(min(map(order, values)) for values in groups),
+        min(max(map(order, values)) for values in groups),
+    )
     return groups, [plain for plain in absent if least < order(plain) < most]
 
 
@@ -168,10 +185,14 @@ def _build_file(kind: Kind, groups: Sequence[Sequence[bytes]], *, has_filters: b
     schema = [build_root(2), _NUMBER.element("n", REQUIRED), kind.element()]
     row_groups, filters = [], {}
     for number, values in enumerate(groups):
-        numbers = [Cell(_NUMBER.value(number * ROWS + at), definition=0) for at in range(len(values))]
+        numbers = [
+            Cell(_NUMBER.value(number * ROWS + at), definition=0) for at in range(len(values))
+        ]
         row_groups.append([numbers, [Cell(plain) for plain in values]])
         # parquet-java writes filters for BOOLEAN columns, and inserts no value.
-        filters[number, 1] = StoredBytes(build_filter([] if kind is BOOLEAN else values, BITSET_BYTES))
+        filters[number, 1] = StoredBytes(
+            build_filter([] if kind is BOOLEAN else values, BITSET_BYTES)
+        )
     data = build_parquet(CorpusTable(schema, row_groups, filters if has_filters else {}))
     if kind.name in _UNORDERED:
         return data
@@ -187,5 +208,9 @@ def _build_file(kind: Kind, groups: Sequence[Sequence[bytes]], *, has_filters: b
 
 def _zero_pages(path: Path) -> None:
     with ParquetFile.open(path) as file:
-        ranges = [pages for number in range(file.footer.num_row_groups) for pages in page_ranges(file, number, [1])]
+        ranges = [
+            pages
+            for number in range(file.footer.num_row_groups)
+            for pages in page_ranges(file, number, [1])
+        ]
     zero_ranges(path, ranges)

@@ -32,12 +32,29 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sbbf
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("--only", nargs="+", metavar="ENGINE[-RELEASE]", help="run these engines or releases of them only")
     parser.add_argument(
-        "--cache", type=Path, default=CACHE, metavar="DIR", help="folder of results and environments [default: %(default)s]"
+        "--only",
+        nargs="+",
+        metavar="ENGINE[-RELEASE]",
+        help="run these engines or releases of them only",
     )
-    parser.add_argument("--installed", action="store_true", help="run the installed engines, and install none")
-    parser.add_argument("--output", type=Path, default=RUNS, metavar="FILE", help="table of runs to update [default: %(default)s]")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=CACHE,
+        metavar="DIR",
+        help="folder of results and environments [default: %(default)s]",
+    )
+    parser.add_argument(
+        "--installed", action="store_true", help="run the installed engines, and install none"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=RUNS,
+        metavar="FILE",
+        help="table of runs to update [default: %(default)s]",
+    )
     options = parser.parse_args(arguments)
     releases = list_releases(options.only, installed=options.installed)
     if not releases:
@@ -50,13 +67,22 @@ def main(arguments: list[str]) -> int:
         runs = keep_runs(options.output, digest)
         for engine, release in releases:
             try:
-                run = run_release(engine, release, questions, digest, options.cache, installed=options.installed)
+                run = run_release(
+                    engine, release, questions, digest, options.cache, installed=options.installed
+                )
             except (InstallationError, EngineError) as error:
                 print(f"{engine} {release}: {error}", flush=True)
                 failures += 1
                 continue
             print(f"{engine} {release}: {run.version}, {run.date}", flush=True)
-            runs = [*(earlier for earlier in runs if (earlier.engine, earlier.package) != (engine, run.package)), run]
+            runs = [
+                *(
+                    earlier
+                    for earlier in runs
+                    if (earlier.engine, earlier.package) != (engine, run.package)
+                ),
+                run,
+            ]
             write_runs(options.output, digest, runs)
     return 1 if failures else 0
 
@@ -75,12 +101,22 @@ def list_releases(names: list[str] | None, *, installed: bool) -> list[tuple[str
     return [pair for pair in pairs if not names or pair[0] in names or "-".join(pair) in names]
 
 
-def run_release(engine: str, release: str, questions: list[Question], digest: str, cache: Path, *, installed: bool) -> ReleaseRun:
+def run_release(
+    engine: str,
+    release: str,
+    questions: list[Question],
+    digest: str,
+    cache: Path,
+    *,
+    installed: bool,
+) -> ReleaseRun:
     """Run the questions in a release, or return the result of an earlier run of the same questions."""
     result = cache / f"{engine}-{release}-{digest}.json"
     if result.exists():
         return ReleaseRun(**json.loads(result.read_text()))
-    with tempfile.TemporaryDirectory(prefix=f"{engine}-{release}-", dir=cache, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix=f"{engine}-{release}-", dir=cache, ignore_cleanup_errors=True
+    ) as folder:
         environment = Path(folder) / "environment"
         package = PACKAGES[engine]
         python = Path(sys.executable) if installed else install(package, release, environment)
@@ -88,9 +124,13 @@ def run_release(engine: str, release: str, questions: list[Question], digest: st
         engine_version, answers = put_questions(engine, python, questions, work)
         delete(environment)
     today = dt.date.today().isoformat()
-    run = ReleaseRun(engine, engine_version, f"{package.name} {release}", today, judge(questions, answers))
+    run = ReleaseRun(
+        engine, engine_version, f"{package.name} {release}", today, judge(questions, answers)
+    )
     result.write_text(json.dumps(asdict(run)))
-    result.with_suffix(".answers").write_text("".join(f"{json.dumps([*q.key, a])}\n" for q, a in zip(questions, answers, strict=True)))
+    result.with_suffix(".answers").write_text(
+        "".join(f"{json.dumps([*q.key, a])}\n" for q, a in zip(questions, answers, strict=True))
+    )
     return run
 
 

@@ -37,31 +37,51 @@ def write_runs(path: Path, digest: str, runs: Iterable[ReleaseRun]) -> None:
     families = [family.id for family in read_families()]
     groups: list[list[ReleaseRun]] = []
     for run in sorted(runs, key=lambda run: (run.engine, *order_of(run))):
-        if groups and groups[-1][0].engine == run.engine and _outcomes(groups[-1][0]) == _outcomes(run):
+        if (
+            groups
+            and groups[-1][0].engine == run.engine
+            and _outcomes(groups[-1][0]) == _outcomes(run)
+        ):
             groups[-1].append(run)
         else:
             groups.append([run])
-    in_runs = {family for group in groups for by_family in group[0].outcomes.values() for family in by_family}
+    in_runs = {
+        family
+        for group in groups
+        for by_family in group[0].outcomes.values()
+        for family in by_family
+    }
     tested = [family for family in families if family in in_runs]
     parts = [_HEADER, f'questions = "{digest}"', _format_list("families", tested)]
     for group in groups:
         parts += ["", "[[runs]]", f'engine = "{group[0].engine}"', "releases = ["]
-        parts += [f'  {{ version = "{run.version}", package = "{run.package}", date = {run.date} }},' for run in group]
+        parts += [
+            f'  {{ version = "{run.version}", package = "{run.package}", date = {run.date} }},'
+            for run in group
+        ]
         parts.append("]")
         for predicates, by_family in _group_predicates(_outcomes(group[0])):
             parts += ["", "[[runs.on]]", _format_list("predicates", predicates)]
             for outcome in OUTCOMES:
                 if members := [family for family in tested if by_family.get(family) == outcome]:
-                    parts.append(_format_list(outcome if " " not in outcome else f'"{outcome}"', members))
+                    parts.append(
+                        _format_list(outcome if " " not in outcome else f'"{outcome}"', members)
+                    )
     path.write_text("\n".join([*parts, ""]))
 
 
 def _outcomes(run: ReleaseRun) -> dict[str, Mapping[str, str]]:
     """Return the outcomes of the predicates that the engine has."""
-    return {name: by_family for name, by_family in run.outcomes.items() if set(by_family.values()) != {CANNOT_COMPARE}}
+    return {
+        name: by_family
+        for name, by_family in run.outcomes.items()
+        if set(by_family.values()) != {CANNOT_COMPARE}
+    }
 
 
-def _group_predicates(outcomes: Mapping[str, Mapping[str, str]]) -> list[tuple[list[str], Mapping[str, str]]]:
+def _group_predicates(
+    outcomes: Mapping[str, Mapping[str, str]],
+) -> list[tuple[list[str], Mapping[str, str]]]:
     """Return predicates with the same outcomes together."""
     groups: list[tuple[list[str], Mapping[str, str]]] = []
     for name in (name for name in PREDICATES if name in outcomes):
@@ -79,5 +99,10 @@ def _format_list(name: str, values: Sequence[Any]) -> str:
     line = f"{name} = [{', '.join(words)}]"
     if len(line) <= _WIDTH:
         return line
-    rows = textwrap.wrap(" ".join(f"{word}," for word in words), _WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    rows = textwrap.wrap(
+        " ".join(f"{word}," for word in words),
+        _WIDTH - 2,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return "\n".join([f"{name} = [", *(f"  {row}" for row in rows), "]"])

@@ -78,7 +78,12 @@ def sbbf(tmp_path: Path):
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        return subprocess.run([sys.executable, "-m", "sbbf_tool", *arguments], capture_output=True, text=True, env=environment)
+        return subprocess.run(
+            [sys.executable, "-m", "sbbf_tool", *arguments],
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
 
     return call
 
@@ -93,7 +98,9 @@ def test_an_extension_brings_a_command_a_rule_and_a_kind_of_tables(sbbf, tmp_pat
     (lake / "a.parquet").write_bytes((fixtures / "pyarrow-filters.parquet").read_bytes())
     done = sbbf("probe", f"toy:{lake}", "id", "1", "--format", "json")
     documents = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [document.get("files") for document in documents if document["schema"] == "sbbf.summary"] == [1], done.stderr
+    assert [
+        document.get("files") for document in documents if document["schema"] == "sbbf.summary"
+    ] == [1], done.stderr
 
 
 def test_a_package_that_an_extension_lacks_is_named(tmp_path, fixtures, monkeypatch, capsys):
@@ -125,7 +132,11 @@ print(json.dumps([sbbf_tool.__file__, *map(call, json.loads(sys.argv[1]))]))
 """
 
 COMMANDS = {
-    "avro": ["paimon", "inspect", str(PACKAGE.parent / "fixtures" / "paimon" / "orders")],  # it has no command of its own
+    "avro": [
+        "paimon",
+        "inspect",
+        str(PACKAGE.parent / "fixtures" / "paimon" / "orders"),
+    ],  # it has no command of its own
     "conformance": ["conformance", "make", "corpus"],
     "engine_runs": ["explain", "plain.parquet", "id", "1", "--run", "duckdb"],
     "index": ["index", "plain.parquet", "-c", "id", "-o", "plain.sbbfx"],
@@ -157,10 +168,21 @@ def test_the_package_without_an_extension(tmp_path, fixtures, name, command):
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
-    package, help_answer, schema, rule, inspected, added, probed, of_table, *at_root, own = json.loads(done.stdout)
+    package, help_answer, schema, rule, inspected, added, probed, of_table, *at_root, own = (
+        json.loads(done.stdout)
+    )
     assert Path(package).parent == tmp_path / "sbbf_tool"
-    assert [answer[0] for answer in (help_answer, schema, rule, inspected, added, probed)] == [0, 0, 0, 0, 0, 1]
-    assert not re.findall(rf"^  ({'|'.join(brings.commands) or 'none'}) ", help_answer[1], re.MULTILINE)
+    assert [answer[0] for answer in (help_answer, schema, rule, inspected, added, probed)] == [
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+    ]
+    assert not re.findall(
+        rf"^  ({'|'.join(brings.commands) or 'none'}) ", help_answer[1], re.MULTILINE
+    )
     assert not {f"sbbf.{document}" for document in brings.documents} & set(schema[1].split())
     rules = {each.name for place in brings.rules.values() for each in load(place)}
     assert not rules & {line.partition(" ")[0] for line in rule[1].splitlines()}
@@ -172,7 +194,11 @@ def test_the_package_without_an_extension(tmp_path, fixtures, name, command):
         assert ("no extension is installed that reads tables of Delta" in err) == (name == "tables")
     assert data_file.read_bytes() == (fixtures / "pyarrow-plain.parquet").read_bytes()
     assert (own[0], own[1], own[2].count("\n")) == (2, "", 1)
-    missing = "the extension avro" if name == "avro" else f"unknown {'command' if brings.commands else 'option'} "
+    missing = (
+        "the extension avro"
+        if name == "avro"
+        else f"unknown {'command' if brings.commands else 'option'} "
+    )
     assert own[2].startswith(f"sbbf: {missing}")
 
 
@@ -216,14 +242,30 @@ ABOUT_EXTENSIONS = (
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("missing", [*([name] for name in COMMANDS), [*COMMANDS]], ids="-".join)
 def test_the_core_s_own_tests_pass_without_extensions(tmp_path, missing):
-    for name in ("fixtures", "docs", "thrift", "pyproject.toml", "README.md", ".pre-commit-hooks.yaml"):
+    for name in (
+        "fixtures",
+        "docs",
+        "thrift",
+        "pyproject.toml",
+        "README.md",
+        ".pre-commit-hooks.yaml",
+    ):
         (tmp_path / name).symlink_to(PACKAGE.parent / name)
     for name in ("sbbf_tool", "tests"):
-        shutil.copytree(PACKAGE.parent / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            PACKAGE.parent / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     for name in missing:
         shutil.rmtree(tmp_path / "sbbf_tool" / "extensions" / name)
-    left_out = [f"--{'deselect' if '::' in name else 'ignore'}=tests/{name}" for name in ABOUT_EXTENSIONS]
-    selected = ["-m", "not heavy and not engines and not slow", *left_out, *(f"tests/{room}" for room in ROOMS)]
+    left_out = [
+        f"--{'deselect' if '::' in name else 'ignore'}=tests/{name}" for name in ABOUT_EXTENSIONS
+    ]
+    selected = [
+        "-m",
+        "not heavy and not engines and not slow",
+        *left_out,
+        *(f"tests/{room}" for room in ROOMS),
+    ]
     program = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *selected]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTEST_ADDOPTS": ""}
     done = subprocess.run(program, capture_output=True, text=True, cwd=tmp_path, env=environment)

@@ -16,11 +16,22 @@ def befores(tmp_path_factory) -> dict[str, Before]:
     return {name: prepare(path, folder / name) for name, path in WRITE_PATHS.items()}
 
 
-OTHERS = {"add, copied by a thread", "remove, with a new footer", "repair", "repair, rebuilding", "resize"}
+OTHERS = {
+    "add, copied by a thread",
+    "remove, with a new footer",
+    "repair",
+    "repair, rebuilding",
+    "resize",
+}
 """Write paths that publish by the same calls as `add`."""
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.heavy] if name in OTHERS else []) for name in WRITE_PATHS])
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=[pytest.mark.heavy] if name in OTHERS else [])
+        for name in WRITE_PATHS
+    ]
+)
 def before(request, befores) -> Before:
     """A write path, each in turn."""
     return befores[request.param]

@@ -22,7 +22,20 @@ from typing import Any
 from sbbf_tool.storage import system_calls
 
 TESTS = Path(__file__).parents[1]
-CALLS = ("open", "write", "copy_file_range", "fsync", "ftruncate", "fchmod", "fchown", "setxattr", "rename", "exchange", "link", "unlink")
+CALLS = (
+    "open",
+    "write",
+    "copy_file_range",
+    "fsync",
+    "ftruncate",
+    "fchmod",
+    "fchown",
+    "setxattr",
+    "rename",
+    "exchange",
+    "link",
+    "unlink",
+)
 
 
 def module_of(name: str) -> ModuleType:
@@ -38,14 +51,21 @@ BEFORE, HALF, AFTER = "before", "half", "after"
 
 def moments_of(calls: Sequence[str]) -> list[tuple[int, str]]:
     """Return the moments at which calls may fail: before each and, for those that may write only a part, in the middle."""
-    return [(at, BEFORE) for at in range(len(calls))] + [(at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE]
+    return [(at, BEFORE) for at in range(len(calls))] + [
+        (at, HALF) for at, call in enumerate(calls) if call in DIVISIBLE
+    ]
 
 
 class Disturbance:
     """Call `strike` at the call number `at` (from 0), before, after, or in the middle of it; at all later calls too if `lasting`."""
 
     def __init__(
-        self, at: int | None, strike: Callable[[], None], when: str = BEFORE, only: tuple[str, ...] = CALLS, lasting: bool = False
+        self,
+        at: int | None,
+        strike: Callable[[], None],
+        when: str = BEFORE,
+        only: tuple[str, ...] = CALLS,
+        lasting: bool = False,
     ):
         self.at, self.strike, self.when, self.only, self.lasting = at, strike, when, only, lasting
         self.calls: list[str] = []
@@ -114,7 +134,9 @@ class Killer:
 
     def __enter__(self) -> Killer:
         command = [sys.executable, "-m", __name__]
-        self._process = subprocess.Popen(command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, cwd=TESTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -134,7 +156,9 @@ class Killer:
         """Run the command and kill it at that call; return whether it got that far."""
         return self._order(path=path, folder=str(folder), at=at, when=when)["killed"]
 
-    def kill_everywhere(self, path: str, lay_out: Callable[[], Path], calls: Sequence[str]) -> Iterator[Path]:
+    def kill_everywhere(
+        self, path: str, lay_out: Callable[[], Path], calls: Sequence[str]
+    ) -> Iterator[Path]:
         """Kill the command at each moment of its calls, and after the last; yield its folder each time, which is laid out before."""
         for at, when in [*moments_of(calls), (len(calls) - 1, AFTER)]:
             folder = lay_out()
@@ -142,7 +166,9 @@ class Killer:
             yield folder
 
     def kill_after(self, path: str, folder: Path, seconds: float) -> bool:
-        return self._order(path=path, folder=str(folder), at=None, when=BEFORE, seconds=seconds)["killed"]
+        return self._order(path=path, folder=str(folder), at=None, when=BEFORE, seconds=seconds)[
+            "killed"
+        ]
 
     def seconds(self, path: str, folder: Path) -> float:
         """Return the seconds that the command takes."""
@@ -166,7 +192,9 @@ def _serve() -> None:
             os.dup2(1, 2)
             random.seed(os.getpid())
             with Disturbance(order["at"], _die, order["when"]).in_force() as disturbance:
-                code = {**WRITE_PATHS, **TABLE_PATHS, **INDEX_PATHS}[order["path"]].act(Path(order["folder"]))
+                code = {**WRITE_PATHS, **TABLE_PATHS, **INDEX_PATHS}[order["path"]].act(
+                    Path(order["folder"])
+                )
             os.write(forth, json.dumps(disturbance.calls).encode())
             os._exit(code)
         os.close(forth)
@@ -177,7 +205,11 @@ def _serve() -> None:
             output = stream.read()
         _, status = os.waitpid(child, 0)
         killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-        answer = {"killed": killed, "seconds": time.perf_counter() - start, "calls": json.loads(output) if output else []}
+        answer = {
+            "killed": killed,
+            "seconds": time.perf_counter() - start,
+            "calls": json.loads(output) if output else [],
+        }
         print(json.dumps(answer), flush=True)
 
 

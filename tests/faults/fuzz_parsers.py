@@ -38,7 +38,8 @@ def footer(data: bytes) -> None:
         (number, column.index)
         for number in range(parsed_footer.num_row_groups)
         for column in parsed_footer.columns
-        if parsed_footer.chunk(number, column.index) is not None and parsed_footer.elsewhere(number, column.index) is None
+        if parsed_footer.chunk(number, column.index) is not None
+        and parsed_footer.elsewhere(number, column.index) is None
     ][:8]
     places = {key: FilterPlace(1000 + at, 47) for at, key in enumerate(chunks)}
     fresh = Footer(set_filters(data, places), 4)
@@ -62,7 +63,9 @@ def filter_header(data: bytes) -> None:
     assert 0 < header.length <= len(data)
     assert 32 <= header.num_bytes < 1 << 31
     if header.unsupported_reason is None:
-        assert parse_header(build_header(header.num_bytes)) == FilterHeader(len(build_header(header.num_bytes)), header.num_bytes)
+        assert parse_header(build_header(header.num_bytes)) == FilterHeader(
+            len(build_header(header.num_bytes)), header.num_bytes
+        )
 
 
 def page_header(data: bytes) -> None:
@@ -70,7 +73,11 @@ def page_header(data: bytes) -> None:
         return data[max(0, offset) : offset + max(0, length)]
 
     assert 0 < read_page(read, 0, len(data)).header_bytes <= len(data)
-    for _, page in zip(range(1000), read_pages(read, ColumnMetaData(data_page_offset=0, total_compressed_size=len(data))), strict=False):
+    for _, page in zip(
+        range(1000),
+        read_pages(read, ColumnMetaData(data_page_offset=0, total_compressed_size=len(data))),
+        strict=False,
+    ):
         assert page.size >= 0
 
 
@@ -82,7 +89,14 @@ CODECS = (
     CompressionCodec.ZSTD,
     CompressionCodec.LZ4_RAW,
 )
-SHAPES = (("INT64", 0, 0), ("INT64", 1, 0), ("BYTE_ARRAY", 1, 0), ("BYTE_ARRAY", 3, 1), ("DOUBLE", 1, 0), ("FIXED_LEN_BYTE_ARRAY", 2, 0))
+SHAPES = (
+    ("INT64", 0, 0),
+    ("INT64", 1, 0),
+    ("BYTE_ARRAY", 1, 0),
+    ("BYTE_ARRAY", 3, 1),
+    ("DOUBLE", 1, 0),
+    ("FIXED_LEN_BYTE_ARRAY", 2, 0),
+)
 """Physical type, highest definition level and highest repetition level."""
 
 
@@ -91,10 +105,26 @@ def chunk(data: bytes) -> None:
     if len(data) < 2:
         raise UnreadableError("no codec, no shape")
     physical, definition, repetition = SHAPES[data[0] // len(CODECS) % len(SHAPES)]
-    column = Column(0, ("c",), ("c",), physical, 6 if physical == "FIXED_LEN_BYTE_ARRAY" else 0, None, definition, repetition)
-    meta = ColumnMetaData(codec=CODECS[data[0] % len(CODECS)], num_values=data[1], data_page_offset=2, total_compressed_size=len(data) - 2)
+    column = Column(
+        0,
+        ("c",),
+        ("c",),
+        physical,
+        6 if physical == "FIXED_LEN_BYTE_ARRAY" else 0,
+        None,
+        definition,
+        repetition,
+    )
+    meta = ColumnMetaData(
+        codec=CODECS[data[0] % len(CODECS)],
+        num_values=data[1],
+        data_page_offset=2,
+        total_compressed_size=len(data) - 2,
+    )
     try:
-        for page in PlainChunk(lambda offset, length: data[offset : offset + length], column, meta).pages():
+        for page in PlainChunk(
+            lambda offset, length: data[offset : offset + length], column, meta
+        ).pages():
             rows, numbers = (page.rows, page) if isinstance(page, PlainPage) else page()
             assert rows is None or len(rows()) == len(numbers)
     except NotPlainError:
@@ -115,7 +145,9 @@ def compact_struct(data: bytes) -> None:
 def container(data: bytes) -> None:
     """The indexes of a Paimon file index that parses come back, and its filters are within its bounds."""
     parsed_container = parse_container(data)
-    assert parse_container(build_container(parsed_container.bodies)).bodies == parsed_container.bodies
+    assert (
+        parse_container(build_container(parsed_container.bodies)).bodies == parsed_container.bodies
+    )
     for kinds in parsed_container.indexes.values():
         for index in kinds.values():
             body = parsed_container.body_of(index)
@@ -134,7 +166,12 @@ def key_material(data: bytes) -> None:
     """Key metadata, or the file of key metadata beside a Parquet file. A wrapping key has both a name and bytes, or neither."""
     single = parse_material(data, lambda reference: data)
     materials = (
-        [single] if single is not None else [parse_material(each, lambda reference: None) for each in parse_material_file(data).values()]
+        [single]
+        if single is not None
+        else [
+            parse_material(each, lambda reference: None)
+            for each in parse_material_file(data).values()
+        ]
     )
     for material in filter(None, materials):
         assert (material.wrapping_key_id is None) == (material.wrapped_wrapping_key is None)
@@ -142,7 +179,18 @@ def key_material(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
-    for target in (footer, indexed_footer, tail, filter_header, page_header, chunk, compact_struct, container, manifest, key_material)
+    for target in (
+        footer,
+        indexed_footer,
+        tail,
+        filter_header,
+        page_header,
+        chunk,
+        compact_struct,
+        container,
+        manifest,
+        key_material,
+    )
 }
 
 

@@ -106,7 +106,12 @@ class Trace:
 
     def without_syncs_of(self, node: int) -> Trace:
         """Return the trace of a command that never syncs this file or folder."""
-        return Trace(self.contents, self.entries, self.folders, tuple(each for each in self.operations if each != Sync(node)))
+        return Trace(
+            self.contents,
+            self.entries,
+            self.folders,
+            tuple(each for each in self.operations if each != Sync(node)),
+        )
 
     def pending(self, end: int) -> list[int]:
         """Return the operations among the first `end` that no later `fsync` covers, by their numbers."""
@@ -146,7 +151,9 @@ class Trace:
             yield self.state(end, dict(zip(numbers, combination, strict=True)))
 
 
-def _combinations(choices: Sequence[tuple[str, ...]], most: int, chance: random.Random) -> Iterator[tuple[str, ...]]:
+def _combinations(
+    choices: Sequence[tuple[str, ...]], most: int, chance: random.Random
+) -> Iterator[tuple[str, ...]]:
     if prod(map(len, choices)) <= most:
         yield from product(*choices)
         return
@@ -165,7 +172,12 @@ def _combinations(choices: Sequence[tuple[str, ...]], most: int, chance: random.
         yield tuple(chance.choice(outcomes) for outcomes in choices)
 
 
-def _apply(operation: Operation, outcome: str, contents: dict[int, bytearray], entries: dict[int, dict[str, int]]) -> None:
+def _apply(
+    operation: Operation,
+    outcome: str,
+    contents: dict[int, bytearray],
+    entries: dict[int, dict[str, int]],
+) -> None:
     match operation:
         case Write(node, offset, data):
             content = contents.setdefault(node, bytearray())
@@ -173,7 +185,12 @@ def _apply(operation: Operation, outcome: str, contents: dict[int, bytearray], e
             # Bytes that do not arrive are those from before, or zeros after the old end.
             content.extend(bytes(max(0, end - len(content))))
             middle = min(len(data), max(1, len(data) // 2 // SECTOR * SECTOR))
-            start, stop = {WHOLE: (0, len(data)), LENGTH: (0, 0), HEAD: (0, middle), TAIL: (middle, len(data))}[outcome]
+            start, stop = {
+                WHOLE: (0, len(data)),
+                LENGTH: (0, 0),
+                HEAD: (0, middle),
+                TAIL: (middle, len(data)),
+            }[outcome]
             content[offset + start : offset + stop] = data[start:stop]
         case Truncate(node, size):
             content = contents.setdefault(node, bytearray())
@@ -208,8 +225,13 @@ class _Recorder:
         for folder, names, files in os.walk(root):
             node = self._number(os.stat(folder).st_ino)
             self.folders[node] = "" if folder == str(root) else os.path.relpath(folder, root)
-            self.entries[node] = {name: self._number(os.stat(os.path.join(folder, name)).st_ino) for name in names + files}
-            self.contents |= {self.entries[node][name]: Path(folder, name).read_bytes() for name in files}
+            self.entries[node] = {
+                name: self._number(os.stat(os.path.join(folder, name)).st_ino)
+                for name in names + files
+            }
+            self.contents |= {
+                self.entries[node][name]: Path(folder, name).read_bytes() for name in files
+            }
 
     def trace(self) -> Trace:
         return Trace(self.contents, self.entries, self.folders, tuple(self.operations))
@@ -236,7 +258,9 @@ class _Recorder:
 
         return recorded
 
-    def _open(self, call: Callable[..., int], path: Any, flags: int, *mode: int, **options: Any) -> int:
+    def _open(
+        self, call: Callable[..., int], path: Any, flags: int, *mode: int, **options: Any
+    ) -> int:
         has_no_name = flags & os.O_TMPFILE == os.O_TMPFILE
         is_new = bool(flags & os.O_CREAT) and not has_no_name and not os.path.lexists(path)
         fd = call(path, flags, *mode, **options)
@@ -265,7 +289,9 @@ class _Recorder:
             self.operations.append(Write(node, offset, bytes(memoryview(data).cast("B")[:done])))
         return done
 
-    def _copy_file_range(self, call: Callable[..., int], source: int, fd: int, length: int, start: int, to: int) -> int:
+    def _copy_file_range(
+        self, call: Callable[..., int], source: int, fd: int, length: int, start: int, to: int
+    ) -> int:
         done = call(source, fd, length, start, to)
         if (node := self._of(fd)) is not None and done:
             self.operations.append(Write(node, to, os.pread(fd, done, to)))
@@ -288,22 +314,33 @@ class _Recorder:
         folder, file = self._folder_of(old), self._nodes.get(os.lstat(old).st_ino)
         call(old, new)
         if folder is not None and file is not None:
-            assert self._folder_of(new) == folder, "the model has no names that move to another folder"
-            self.operations.append(Rename(folder, os.path.basename(old), os.path.basename(new), file))
+            assert self._folder_of(new) == folder, (
+                "the model has no names that move to another folder"
+            )
+            self.operations.append(
+                Rename(folder, os.path.basename(old), os.path.basename(new), file)
+            )
 
     def _replace(self, call: Callable[..., None], old: Any, new: Any) -> None:
         self._rename(call, old, new)
 
     def _exchange(self, call: Callable[..., None], name: str, other_name: str) -> None:
-        folder, file, other_file = self._folder_of(name), *(self._nodes[os.lstat(each).st_ino] for each in (name, other_name))
+        folder, file, other_file = (
+            self._folder_of(name),
+            *(self._nodes[os.lstat(each).st_ino] for each in (name, other_name)),
+        )
         call(name, other_name)
         assert folder is not None
-        self.operations.append(Exchange(folder, os.path.basename(name), os.path.basename(other_name), file, other_file))
+        self.operations.append(
+            Exchange(folder, os.path.basename(name), os.path.basename(other_name), file, other_file)
+        )
 
     def _link(self, call: Callable[..., None], old: Any, new: Any) -> None:
         call(old, new)
         if (folder := self._folder_of(new)) is not None:
-            self.operations.append(Enter(folder, os.path.basename(new), self._nodes[os.lstat(new).st_ino]))
+            self.operations.append(
+                Enter(folder, os.path.basename(new), self._nodes[os.lstat(new).st_ino])
+            )
 
     def _unlink(self, call: Callable[..., None], path: Any) -> None:
         folder = self._folder_of(path)

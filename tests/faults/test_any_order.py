@@ -49,9 +49,15 @@ class AnyOrder(RuleBasedStateMachine):
         self.is_tail = not theirs
         """All filters are ours, and whatever was done since can be cut back."""
 
-    @rule(columns=st.sets(st.sampled_from(COLUMNS), min_size=1), fpp=st.sampled_from([0.3, 0.01, 1e-6]), append=st.booleans())
+    @rule(
+        columns=st.sets(st.sampled_from(COLUMNS), min_size=1),
+        fpp=st.sampled_from([0.3, 0.01, 1e-6]),
+        append=st.booleans(),
+    )
     def add(self, columns: set[str], fpp: float, append: bool) -> None:
-        add_filters(self.path, columns, fpp=fpp, in_place=True, append=append, rebuild="all", jobs=1)
+        add_filters(
+            self.path, columns, fpp=fpp, in_place=True, append=append, rebuild="all", jobs=1
+        )
         self.with_filter |= columns
 
     @precondition(lambda self: self.with_filter)
@@ -74,7 +80,9 @@ class AnyOrder(RuleBasedStateMachine):
     def resize(self, size: int) -> None:
         before = [row.bitset_bytes for row in inspect(self.path).filters]
         resize_filters(self.path, num_bytes=size, in_place=True)
-        assert [row.bitset_bytes for row in inspect(self.path).filters] == [min(each, size) for each in before]
+        assert [row.bitset_bytes for row in inspect(self.path).filters] == [
+            min(each, size) for each in before
+        ]
 
     @rule(drop=st.booleans(), quick=st.booleans())
     def repair(self, drop: bool, quick: bool) -> None:
@@ -97,5 +105,10 @@ class AnyOrder(RuleBasedStateMachine):
         assert [path.name for path in self.folder.iterdir()] == ["a.parquet"]
 
 
-AnyOrder.TestCase.settings = settings(max_examples=15, stateful_step_count=12, derandomize=True, suppress_health_check=list(HealthCheck))
+AnyOrder.TestCase.settings = settings(
+    max_examples=15,
+    stateful_step_count=12,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 test_any_order = AnyOrder.TestCase

@@ -28,7 +28,10 @@ LOOKING = ("openat", "newfstatat", "pread64", "lseek", "getdents64", "close")
 SAYS_NO = (UnreadableError.exit_code, RefusedError.exit_code, WriteError.exit_code)
 ERRORS = {"write": ("EIO", "ENOSPC"), "flock": ("EIO", "ENOLCK", "EINTR"), "fchown": ("EPERM",)}
 
-pytestmark = [pytest.mark.heavy, pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")]
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed"),
+]
 
 
 class Case(NamedTuple):
@@ -39,7 +42,21 @@ class Case(NamedTuple):
 
 
 CASES = {
-    "append": Case(False, ("add-filter", FILE, "-c", "user_id", "-c", "session", "--jobs", "1", "--in-place", "--append")),
+    "append": Case(
+        False,
+        (
+            "add-filter",
+            FILE,
+            "-c",
+            "user_id",
+            "-c",
+            "session",
+            "--jobs",
+            "1",
+            "--in-place",
+            "--append",
+        ),
+    ),
     "undo": Case(True, ("repair", FILE, "--quick", "--in-place")),
     "read to copy": Case(True, ("remove-filter", FILE, "-o", "out.parquet"), changes=False),
 }
@@ -47,8 +64,22 @@ CASES = {
 
 def strace(folder: Path, case: Case, options: list[str], log: Path) -> tuple[int, str]:
     """Trace the command; return its exit code and output."""
-    words = [str(folder / word) if word in (FILE, "out.parquet") else word for word in case.arguments]
-    command = ["strace", "-f", "-qq", "-o", str(log), *options, sys.executable, "-B", "-m", "sbbf_tool", *words]
+    words = [
+        str(folder / word) if word in (FILE, "out.parquet") else word for word in case.arguments
+    ]
+    command = [
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        str(log),
+        *options,
+        sys.executable,
+        "-B",
+        "-m",
+        "sbbf_tool",
+        *words,
+    ]
     # The interpreter looks for modules in the working folder, which is none of ours.
     done = subprocess.run(command, cwd=log.parent, capture_output=True, text=True, errors="replace")
     return done.returncode, done.stdout + done.stderr
@@ -56,10 +87,16 @@ def strace(folder: Path, case: Case, options: list[str], log: Path) -> tuple[int
 
 def about(folder: Path) -> list[str]:
     """Options by which only calls about the file, its journal and its folder are seen."""
-    return [word for path in (folder / FILE, journal_of(str(folder / FILE)), folder) for word in ("-P", str(path))]
+    return [
+        word
+        for path in (folder / FILE, journal_of(str(folder / FILE)), folder)
+        for word in ("-P", str(path))
+    ]
 
 
-def calls(folder: Path, case: Case, files: dict[str, bytes], log: Path) -> Iterator[tuple[list[str], str, int]]:
+def calls(
+    folder: Path, case: Case, files: dict[str, bytes], log: Path
+) -> Iterator[tuple[list[str], str, int]]:
     """Each call of the main thread: the options by which it is seen, its name and its number, from 1, among those of that name."""
     for options, names in (([], WRITING), (about(folder), LOOKING)):
         prepare(folder, files)
@@ -97,7 +134,12 @@ def torn(before, killer: Killer, tmp_path) -> dict[str, bytes]:
     folder = tmp_path / "torn"
     system_calls = killer.calls("append", before.lay_out(folder))
     # The journal is the last that is removed.
-    assert killer.kill_at("append", before.lay_out(folder), len(system_calls) - 1 - system_calls[::-1].index("unlink"), BEFORE)
+    assert killer.kill_at(
+        "append",
+        before.lay_out(folder),
+        len(system_calls) - 1 - system_calls[::-1].index("unlink"),
+        BEFORE,
+    )
     files = contents(folder)
     assert set(files) == {FILE, Path(journal_of(FILE)).name}
     return files
@@ -115,12 +157,16 @@ def test_any_system_call_that_fails(before, torn, tmp_path, name):
             code, output = strace(folder, case, [*options, *inject], log)
             failures += code != 0
             if problem := problem_of(before, folder, case, files, code, output):
-                problems.append(f"{call}, number {number}{' about the file' if options else ''}, {error}: {problem}: {output[-300:]}")
+                problems.append(
+                    f"{call}, number {number}{' about the file' if options else ''}, {error}: {problem}: {output[-300:]}"
+                )
     assert not problems, "\n".join(problems)
     assert failures >= 3
 
 
-def problem_of(before: Before, folder: Path, case: Case, files: dict[str, bytes], code: int, output: str) -> str | None:
+def problem_of(
+    before: Before, folder: Path, case: Case, files: dict[str, bytes], code: int, output: str
+) -> str | None:
     """What is wrong with how a command ended, and with what it left; None where nothing is. Runs the next command."""
     if "Traceback" in output or "internal error" in output or code not in (0, *SAYS_NO):
         return f"ended with {code}"
@@ -132,6 +178,8 @@ def problem_of(before: Before, folder: Path, case: Case, files: dict[str, bytes]
         return "reported as done"
     if (again := run(["repair", str(folder / FILE), "--quick", "--in-place"])) != 0:
         return f"the next command ended with {again}"
-    if contents(folder) not in ([{FILE: before.new}] if is_appended else [{FILE: before.old}, {FILE: before.new}]):
+    if contents(folder) not in (
+        [{FILE: before.new}] if is_appended else [{FILE: before.old}, {FILE: before.new}]
+    ):
         return f"the next command left {sorted(contents(folder))}"
     return None

@@ -52,7 +52,9 @@ def version_of(table: Path) -> int:
 def assert_done_by_the_next_command(folder: Path) -> None:
     assert PATH.act(folder) == 0
     assert version_of(folder / TABLE) == NEW
-    assert not [path for path in (folder / TABLE).rglob("*") if path.name.endswith(TEMPORARY_SUFFIX)]
+    assert not [
+        path for path in (folder / TABLE).rglob("*") if path.name.endswith(TEMPORARY_SUFFIX)
+    ]
 
 
 @each("number", [errno.EIO, errno.EPERM, errno.ENOSPC])

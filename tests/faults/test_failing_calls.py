@@ -33,7 +33,9 @@ def assert_told_and_whole(before: Before, folder, code: int, case: str) -> None:
         # What could not be undone then is undone now.
         interrupted.undo(str(folder / FILE), str(folder / FILE), None)
         actual = contents(folder)
-    assert {name: data for name, data in actual.items() if not name.startswith(".")} == expected, case
+    assert {name: data for name, data in actual.items() if not name.startswith(".")} == expected, (
+        case
+    )
     if actual != expected:
         run(["repair", str(folder / before.path.target), "--in-place", "--quick"])
         assert not [name for name in contents(folder) if name.startswith(".")], case
@@ -60,7 +62,9 @@ def test_any_call_that_fails(before, tmp_path):
             folder = before.lay_out(tmp_path / "it")
             with Disturbance(at, fail_with(code)).in_force():
                 answer = before.path.act(folder)
-            assert_told_and_whole(before, folder, answer, f"{call}, number {at}, {errno.errorcode[code]}")
+            assert_told_and_whole(
+                before, folder, answer, f"{call}, number {at}, {errno.errorcode[code]}"
+            )
 
 
 # The source, meanwhile
@@ -86,7 +90,9 @@ def test_a_source_that_changes_meanwhile(before, tmp_path, change):
 
     calls = calls_of(before, tmp_path / "it", OS_CALLS)
     last = (
-        calls.index("exchange") if "exchange" in calls else len(calls) - 1 - calls[::-1].index("rename" if before.path.appends else "link")
+        calls.index("exchange")
+        if "exchange" in calls
+        else len(calls) - 1 - calls[::-1].index("rename" if before.path.appends else "link")
     )
     for at in range(last + 1):
         folder = before.lay_out(tmp_path / "it")

@@ -41,7 +41,11 @@ def mutated(choose: random.Random, seeds: list[bytes]) -> bytes:
     if choose.random() < 0.2:
         donor, at = choose.choice(seeds), choose.randrange(len(data) + 1)
         start = choose.randrange(len(donor) + 1)
-        data = data[:at] + donor[start : start + choose.randrange(1, 40)] + data[at + choose.randrange(9) :]
+        data = (
+            data[:at]
+            + donor[start : start + choose.randrange(1, 40)]
+            + data[at + choose.randrange(9) :]
+        )
     return damage(data, choose)
 
 
@@ -84,7 +88,9 @@ def test_memory_stays_within_a_multiple_of_the_bytes(name):
             tracemalloc.reset_peak()
             before = tracemalloc.get_traced_memory()[0]
             fuzz_parsers.feed(fuzz_parsers.TARGETS[name], data)
-            assert tracemalloc.get_traced_memory()[1] - before < 2_000_000 + 2_000 * len(data) + UNPACKED.get(name, 0), data.hex()
+            assert tracemalloc.get_traced_memory()[1] - before < 2_000_000 + 2_000 * len(
+                data
+            ) + UNPACKED.get(name, 0), data.hex()
     finally:
         tracemalloc.stop()
 
@@ -99,8 +105,19 @@ def test_guided_by_coverage(name, tmp_path):
         pytest.skip(str(error))
     corpus = shutil.copytree(fuzz_parsers.corpus_of(name), tmp_path / "corpus")
     limits = ["-max_len=8192", "-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={tmp_path}/"]
-    command = [python, "-m", "faults.fuzz_guided", name, str(corpus), f"-runs={GUIDED_RUNS[name]}", "-seed=1", *limits]
+    command = [
+        python,
+        "-m",
+        "faults.fuzz_guided",
+        name,
+        str(corpus),
+        f"-runs={GUIDED_RUNS[name]}",
+        "-seed=1",
+        *limits,
+    ]
     # Linux counts the memory of the process that starts another one as memory of the latter, so the shell has to start the fuzzer.
-    done = subprocess.run(["sh", "-c", '"$@"; exit $?', "sh", *command], cwd=TESTS, capture_output=True, text=True)
+    done = subprocess.run(
+        ["sh", "-c", '"$@"; exit $?', "sh", *command], cwd=TESTS, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"Done {GUIDED_RUNS[name]}" in done.stderr

@@ -21,7 +21,9 @@ OLD, NEW = "old", "new"
 
 
 def write(path: Path, number: int) -> None:
-    pq.write_table(pa.table({"v": range(number * 100, number * 100 + 100)}), path, row_group_size=50)
+    pq.write_table(
+        pa.table({"v": range(number * 100, number * 100 + 100)}), path, row_group_size=50
+    )
 
 
 def lay_out(folder: Path, way: str) -> Path:
@@ -53,7 +55,10 @@ def assert_sound(folder: Path) -> None:
     """No file is excluded for a value that it holds, and each is for most others; all that the index names is whole."""
     index = LakeIndex(str(folder / INDEX))
     for entry in index.contents.segments:
-        assert sum(1 for _ in entry.open(index.folder).read_units("path", "fingerprint")) == entry.units
+        assert (
+            sum(1 for _ in entry.open(index.folder).read_units("path", "fingerprint"))
+            == entry.units
+        )
     indexed = set(index.find_paths([None]))
     for path in (folder / LAKE).glob("*.parquet"):
         number = int(path.stem)
@@ -62,7 +67,13 @@ def assert_sound(folder: Path) -> None:
     assert run(["probe", str(folder / INDEX), "v", "399", "--confirm", "--quiet"]) == 0
 
 
-@pytest.mark.parametrize("way", [name if name == "update" else pytest.param(name, marks=pytest.mark.heavy) for name in INDEX_PATHS])
+@pytest.mark.parametrize(
+    "way",
+    [
+        name if name == "update" else pytest.param(name, marks=pytest.mark.heavy)
+        for name in INDEX_PATHS
+    ],
+)
 def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
     folder = tmp_path / "it"
     calls = killer.calls(way, lay_out(folder, way))
@@ -82,7 +93,9 @@ def test_killed_at_every_call_that_writes(way, killer: Killer, tmp_path):
         else:
             _index(folder, LAKE, "-c", "v", "-o", INDEX)
         assert_sound(folder)
-        assert set(LakeIndex(str(folder / INDEX)).find_paths([None])) == {str(path) for path in (folder / LAKE).iterdir()}
+        assert set(LakeIndex(str(folder / INDEX)).find_paths([None])) == {
+            str(path) for path in (folder / LAKE).iterdir()
+        }
 
 
 def test_files_that_nothing_names_are_removed_when_they_are_old(tmp_path):

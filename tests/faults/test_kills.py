@@ -21,7 +21,13 @@ SHORT = ("add", "append")
 """The ways to write, copying and appending; the other write paths have their parts in common."""
 
 
-@pytest.mark.parametrize("path", [name if name in SHORT else pytest.param(name, marks=pytest.mark.heavy) for name in WRITE_PATHS])
+@pytest.mark.parametrize(
+    "path",
+    [
+        name if name in SHORT else pytest.param(name, marks=pytest.mark.heavy)
+        for name in WRITE_PATHS
+    ],
+)
 def test_killed_at_every_call_that_writes(path, befores, killer: Killer, tmp_path):
     before = befores[path]
     calls = killer.calls(path, before.lay_out(tmp_path / "it"))
@@ -31,7 +37,14 @@ def test_killed_at_every_call_that_writes(path, befores, killer: Killer, tmp_pat
         assert_whole(before, folder)
 
 
-@pytest.mark.parametrize("count", [5, pytest.param(100, marks=pytest.mark.heavy), pytest.param(300, marks=pytest.mark.nightly(3))])
+@pytest.mark.parametrize(
+    "count",
+    [
+        5,
+        pytest.param(100, marks=pytest.mark.heavy),
+        pytest.param(300, marks=pytest.mark.nightly(3)),
+    ],
+)
 def test_killed_at_random_moments(before, killer, tmp_path, count):
     folder, killed = tmp_path / "it", 0
     usual = min(killer.seconds(before.name, before.lay_out(folder)) for _ in range(3))
@@ -51,13 +64,27 @@ WRITING = (
 
 def strace(inject: str, log: Path, before: Before, folder: Path) -> int:
     """The command under strace, which writes what it saw to `log`; answers with its exit code."""
-    options = ["-f", "-qq", "-o", str(log), "-e", f"trace={WRITING}", *(["-e", inject] if inject else [])]
+    options = [
+        "-f",
+        "-qq",
+        "-o",
+        str(log),
+        "-e",
+        f"trace={WRITING}",
+        *(["-e", inject] if inject else []),
+    ]
     command = ["strace", *options, sys.executable, "-B", "-m", "sbbf_tool", *before.path.arguments]
-    return subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    return subprocess.run(
+        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ).returncode
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(name, marks=getattr(pytest.mark, "heavy" if name in SHORT else "nightly")(2)) for name in WRITE_PATHS]
+    "path",
+    [
+        pytest.param(name, marks=getattr(pytest.mark, "heavy" if name in SHORT else "nightly")(2))
+        for name in WRITE_PATHS
+    ],
 )
 def test_killed_at_every_system_call_that_writes(path, befores, tmp_path):
     if shutil.which("strace") is None:

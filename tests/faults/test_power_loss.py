@@ -49,7 +49,13 @@ class Replay:
             for state in trace.states(end, self._most, chance):
                 self.num_states += 1
                 # No command reads a temporary file that another one left.
-                key = is_done, frozenset((name, digest_of(content) if not is_temporary(name) else b"") for name, content in state.items())
+                key = (
+                    is_done,
+                    frozenset(
+                        (name, digest_of(content) if not is_temporary(name) else b"")
+                        for name, content in state.items()
+                    ),
+                )
                 if key not in self._problems:
                     self._problems[key] = self._problem(state, is_done)
                 if problem := self._problems[key]:
@@ -59,7 +65,9 @@ class Replay:
     def record(self, record_property: Callable[[str, object], None]) -> None:
         record_property("states", self.num_states)
         record_property("different states", len(self._problems))
-        print(f"{self.num_states:,} states after a loss of power, {len(self._problems):,} of them different")
+        print(
+            f"{self.num_states:,} states after a loss of power, {len(self._problems):,} of them different"
+        )
 
 
 def digest_of(content: bytes) -> bytes:
@@ -96,7 +104,11 @@ def problem_of(before: Before, folder: Path) -> Problem:
     whole: dict[object, None] = {}
 
     def problem(state: State, is_done: bool) -> str | None:
-        if FILE in state and state[FILE] not in (before.old, before.new) and is_readable(state[FILE]):
+        if (
+            FILE in state
+            and state[FILE] not in (before.old, before.new)
+            and is_readable(state[FILE])
+        ):
             return "readers that do not know the journal take the file for whole"
         lay_out(state, folder)
         try:
@@ -105,7 +117,10 @@ def problem_of(before: Before, folder: Path) -> Problem:
             actual = contents(folder)
             if is_done and actual.get(before.path.target) != before.new:
                 return "the command had ended, but its result is lost"
-            key = frozenset((name, digest_of(content) if not is_temporary(name) else b"") for name, content in actual.items())
+            key = frozenset(
+                (name, digest_of(content) if not is_temporary(name) else b"")
+                for name, content in actual.items()
+            )
             if key not in whole:
                 assert_whole(before, folder)
                 whole[key] = None
@@ -121,7 +136,11 @@ def trace_of(before: Before, folder: Path) -> Trace:
     with recorded(folder) as recorder:
         assert before.path.act(folder) == 0
     trace = recorder.trace()
-    assert trace.state(len(trace.operations), {}) == contents(folder) == before.expected(folder, done=True)
+    assert (
+        trace.state(len(trace.operations), {})
+        == contents(folder)
+        == before.expected(folder, done=True)
+    )
     return trace
 
 
@@ -146,7 +165,9 @@ def test_each_missing_sync_is_found(before, tmp_path):
 def test_only_the_last_bytes_of_an_append_reached_the_disk(befores, tmp_path, length):
     """They are a magic, or a footer that parses: the file still is the append that was interrupted, not the work of another writer."""
     before, path = befores["append"], tmp_path / FILE
-    path.write_bytes(before.old + bytes(len(before.new) - len(before.old) - length) + before.new[-length:])
+    path.write_bytes(
+        before.old + bytes(len(before.new) - len(before.old) - length) + before.new[-length:]
+    )
     place(path, entry_of(before.old, before.new))
     assert interrupted.undo(str(path), str(path), None)[1] == len(before.old)
     assert contents(tmp_path) == {FILE: before.old}
@@ -156,7 +177,9 @@ def test_only_the_last_bytes_of_an_append_reached_the_disk(befores, tmp_path, le
 def test_power_lost_again_while_an_append_is_undone(befores, tmp_path, record_property, most):
     before, folder = befores["append"], tmp_path / "it"
     append = trace_of(before, folder)
-    last = max(number for number, operation in enumerate(append.operations) if isinstance(operation, Write))
+    last = max(
+        number for number, operation in enumerate(append.operations) if isinstance(operation, Write)
+    )
     lay_out(append.state(last + 1, {last: HEAD}), folder)
     assert len(contents(folder)) == 2
     with recorded(folder) as recorder:
@@ -167,7 +190,11 @@ def test_power_lost_again_while_an_append_is_undone(befores, tmp_path, record_pr
     def problem(state: State, is_done: bool) -> str | None:
         lay_out(state, tmp_path / "replay")
         interrupted.undo(*[str(tmp_path / "replay" / FILE)] * 2, None)
-        return None if contents(tmp_path / "replay") == {FILE: before.old} else "the file is not the old one"
+        return (
+            None
+            if contents(tmp_path / "replay") == {FILE: before.old}
+            else "the file is not the old one"
+        )
 
     replay = Replay(problem, most)
     assert replay.first_problem(trace) is None
@@ -186,7 +213,9 @@ def small_files(folder: Path, count: int) -> list[str]:
     return ["add-filter", str(folder), "-c", "id", "-c", "name", "--in-place", "--jobs", "1"]
 
 
-@pytest.mark.parametrize(("count", "most"), [(3, 8), pytest.param(70, 4, marks=pytest.mark.nightly(5))])
+@pytest.mark.parametrize(
+    ("count", "most"), [(3, 8), pytest.param(70, 4, marks=pytest.mark.nightly(5))]
+)
 def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, most):
     folder, again = tmp_path / "it", tmp_path / "replay"
     arguments = small_files(folder, count)
@@ -214,7 +243,11 @@ def test_power_lost_in_a_run_over_many_files(tmp_path, record_property, count, m
     assert replay.first_problem(trace) is None
     replay.record(record_property)
     assert next(runs_again, None) is None, "no state with a temporary file was tried"
-    nodes = sorted({operation.node for operation in trace.operations if operation == (operation.node,)})
+    nodes = sorted(
+        {operation.node for operation in trace.operations if operation == (operation.node,)}
+    )
     assert len(nodes) == count + 2
     for node in nodes[:: max(1, count // 5)]:
-        assert Replay(problem, most).first_problem(trace.without_syncs_of(node)), f"without a sync of {node}"
+        assert Replay(problem, most).first_problem(trace.without_syncs_of(node)), (
+            f"without a sync of {node}"
+        )

@@ -27,7 +27,10 @@ def run_together(*commands: list[str]) -> list[int]:
     """The commands as processes that start at once; their exit codes."""
     program = [sys.executable, "-m", "sbbf_tool"]
     running = [
-        subprocess.Popen([*program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for arguments in commands
+        subprocess.Popen(
+            [*program, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        for arguments in commands
     ]
     for process in running:
         _, output = process.communicate()
@@ -48,7 +51,9 @@ def race(rounds: int, before: Before, folder: Path, options: tuple[str, ...]) ->
         for column, code in zip(ADDED_COLUMNS, codes, strict=True):
             content = path.read_bytes()
             assert run(add(path, column, options)) == 0
-            assert (path.read_bytes() == content) == (code == 0), "what one of them reported as done is there"
+            assert (path.read_bytes() == content) == (code == 0), (
+                "what one of them reported as done is there"
+            )
         report = verify(path)
         assert len(report.filters) == 6
         assert all(result.is_verified for result in report.filters)
@@ -71,8 +76,21 @@ def test_a_program_that_replaces_the_file_after_the_last_check(befores, tmp_path
     before, folder, log = befores["add"], tmp_path / "it", tmp_path / "log"
     path, checksum = before.lay_out(folder) / FILE, folder / f".{FILE}.crc"
     checksum.write_bytes(b"crc")
-    command = ["strace", "-f", "-qq", "-o", log, "-e", "inject=renameat2:delay_enter=1s:when=1", sys.executable, "-m", "sbbf_tool"]
-    with subprocess.Popen([*command, *add(path, "user_id", ())], stdout=subprocess.DEVNULL) as process:
+    command = [
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        log,
+        "-e",
+        "inject=renameat2:delay_enter=1s:when=1",
+        sys.executable,
+        "-m",
+        "sbbf_tool",
+    ]
+    with subprocess.Popen(
+        [*command, *add(path, "user_id", ())], stdout=subprocess.DEVNULL
+    ) as process:
         while checksum.exists() and process.poll() is None:
             time.sleep(0.01)
         if process.poll() is not None:

@@ -39,13 +39,17 @@ def lay_out(folder: Path) -> Path:
 def snapshot_of(table: Path) -> int:
     """The latest snapshot, once it was seen that the table is whole: every old file as it was, every data file there, no value lost."""
     actual = listing(table)
-    assert {name: actual[name] for name in ORIGINAL if name != HINT} == {name: ORIGINAL[name] for name in ORIGINAL if name != HINT}
+    assert {name: actual[name] for name in ORIGINAL if name != HINT} == {
+        name: ORIGINAL[name] for name in ORIGINAL if name != HINT
+    }
     assert actual[HINT] in (b"4", b"5")
     report = inspect_paimon(table)
     assert report.snapshot in (OLD, NEW)
     assert {file.data_file for file in report.files} == DATA_FILES
     assert not report.errors
-    assert sum(file.place != "none" for file in report.files) == (2 if report.snapshot == OLD else 4)
+    assert sum(file.place != "none" for file in report.files) == (
+        2 if report.snapshot == OLD else 4
+    )
     result = verify_paimon(table)
     assert not result.has_false_negatives
     assert not result.problems
@@ -104,7 +108,9 @@ def test_killed_at_every_call_that_writes(tmp_path: Path, killer: Killer) -> Non
     assert snapshot_of(tmp_path / "undisturbed" / TABLE) == NEW
     assert {"open", "write", "fsync", "link", "rename", "unlink"} == set(calls)
     states, numbers = set(), count()
-    for folder in killer.kill_everywhere(ADD_INDEX, lambda: lay_out(tmp_path / str(next(numbers))), calls):
+    for folder in killer.kill_everywhere(
+        ADD_INDEX, lambda: lay_out(tmp_path / str(next(numbers))), calls
+    ):
         states.add(state := snapshot_of(folder / TABLE))
         if state == OLD:
             assert_done_by_the_next_command(folder)
@@ -128,5 +134,7 @@ def test_concurrent_commits_are_serialized(tmp_path: Path) -> None:
     assert snapshots[:1] == [NEW], "another commit came first"
     assert snapshot_of(folder / TABLE) == NEW
     new_files = {name for name in listing(folder / TABLE) if name not in ORIGINAL}
-    undisturbed = {name for name in listing(tmp_path / "undisturbed" / TABLE) if name not in ORIGINAL}
+    undisturbed = {
+        name for name in listing(tmp_path / "undisturbed" / TABLE) if name not in ORIGINAL
+    }
     assert len(new_files) == len(undisturbed)

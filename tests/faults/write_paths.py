@@ -48,7 +48,17 @@ def without_lengths(path: Path) -> None:
 
 def saturated(path: Path) -> None:
     plain(path)
-    _sbbf("add-filter", path, "-c", "user_id", "--max-bytes", "64", "--allow", "weak-filters", "--in-place")
+    _sbbf(
+        "add-filter",
+        path,
+        "-c",
+        "user_id",
+        "--max-bytes",
+        "64",
+        "--allow",
+        "weak-filters",
+        "--in-place",
+    )
 
 
 def orders(path: Path) -> None:
@@ -80,7 +90,12 @@ class WritePath:
     def act(self, folder: Path) -> int:
         """Run the command in this process, in this folder; return its exit code."""
         min_bytes = 1 if self.is_copied_by_thread else BegunCopy.MIN_BYTES
-        with chdir(folder), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), patch.object(BegunCopy, "MIN_BYTES", min_bytes):
+        with (
+            chdir(folder),
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+            patch.object(BegunCopy, "MIN_BYTES", min_bytes),
+        ):
             return run(list(self.arguments))
 
 
@@ -92,11 +107,17 @@ WRITE_PATHS = {
     "add, copied by a thread": WritePath(plain, (*_ADD, "--in-place"), is_copied_by_thread=True),
     "append": WritePath(plain, (*_ADD, "--in-place", "--append")),
     "remove, cutting back": WritePath(filtered, ("remove-filter", FILE, "--in-place")),
-    "remove, with a new footer": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--in-place")),
-    "remove, compacting": WritePath(filtered, ("remove-filter", FILE, "-c", "user_id", "--compact", "--in-place")),
+    "remove, with a new footer": WritePath(
+        filtered, ("remove-filter", FILE, "-c", "user_id", "--in-place")
+    ),
+    "remove, compacting": WritePath(
+        filtered, ("remove-filter", FILE, "-c", "user_id", "--compact", "--in-place")
+    ),
     "repair": WritePath(without_lengths, ("repair", FILE, "--quick", "--in-place")),
     "repair, rebuilding": WritePath(saturated, ("repair", FILE, "--in-place")),
-    "resize": WritePath(filtered, ("resize", FILE, "--max-bytes", "64", "--allow", "weak-filters", "--in-place")),
+    "resize": WritePath(
+        filtered, ("resize", FILE, "--max-bytes", "64", "--allow", "weak-filters", "--in-place")
+    ),
 }
 
 

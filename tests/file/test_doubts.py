@@ -59,7 +59,11 @@ def name_other_file(metadata: FileMetaData) -> None:
 
 def reach_in(edit: Edit) -> None:
     """Let the filter before state bytes up to the one of `id`, or that one up to the filter before."""
-    places = sorted((edit.place(group, column), group, column) for group in (0, 1) for column in ("id", "name", "tag"))
+    places = sorted(
+        (edit.place(group, column), group, column)
+        for group in (0, 1)
+        for column in ("id", "name", "tag")
+    )
     mine = edit.place(0, "id")
     before = [entry for entry in places if entry[0].offset < mine.offset]
     if before:
@@ -72,10 +76,18 @@ def reach_in(edit: Edit) -> None:
 
 CONTRADICTIONS = {
     "the header states half the bytes": halve_header,
-    "the footer states the bitset alone": edited(lambda edit: edit.set_place(0, "id", edit.place(0, "id")._replace(length=SIZE))),
-    "the footer states too many bytes": edited(lambda edit: edit.set_place(0, "id", edit.place(0, "id")._replace(length=3 * SIZE))),
-    "two columns have one filter": edited(lambda edit: edit.set_place(0, "id", edit.place(0, "name"))),
-    "two row groups have one filter": edited(lambda edit: edit.set_place(0, "id", edit.place(1, "id"))),
+    "the footer states the bitset alone": edited(
+        lambda edit: edit.set_place(0, "id", edit.place(0, "id")._replace(length=SIZE))
+    ),
+    "the footer states too many bytes": edited(
+        lambda edit: edit.set_place(0, "id", edit.place(0, "id")._replace(length=3 * SIZE))
+    ),
+    "two columns have one filter": edited(
+        lambda edit: edit.set_place(0, "id", edit.place(0, "name"))
+    ),
+    "two row groups have one filter": edited(
+        lambda edit: edit.set_place(0, "id", edit.place(1, "id"))
+    ),
     "one filter reaches into the other": edited(reach_in),
     "pages reach into the filter": with_footer(lengthen_pages),
     "the chunk is in another file": with_footer(name_other_file),
@@ -96,7 +108,11 @@ def test_a_contradicted_filter_excludes_nothing(write: Callable[[Path], None], t
     assert explanation.row_groups[0].filter == "cannot say"
     assert all(engine.steps[0] != "filter" for engine in explanation.engines)
     stored = Edit().values(0, "id")[3]
-    assert 0 in {number for file in sbbf_tool.prune(path, "id", [int.from_bytes(stored, "little")]).files for number in file.row_groups}
+    assert 0 in {
+        number
+        for file in sbbf_tool.prune(path, "id", [int.from_bytes(stored, "little")]).files
+        for number in file.row_groups
+    }
     if write is not CONTRADICTIONS["the chunk is in another file"]:
         with pytest.raises(RefusedError):
             sbbf_tool.resize_filters(path, ["id"], fpp=0.5, output=tmp_path / "b.parquet")
@@ -117,27 +133,40 @@ def test_a_chunk_may_name_its_own_file(tmp_path: Path):
     assert not sbbf_tool.probe(tmp_path / "b.parquet", "id", [10**15 + 7]).is_absent
 
 
-@each("rest, answer", {"all typed": (None, "absent"), "one is not": (b"\x14\x0a\0\0\0", "cannot say")})
-def test_a_leaf_of_a_variant_excludes_only_if_all_its_values_are_typed(rest: bytes | None, answer: str, tmp_path: Path):
+@each(
+    "rest, answer", {"all typed": (None, "absent"), "one is not": (b"\x14\x0a\0\0\0", "cannot say")}
+)
+def test_a_leaf_of_a_variant_excludes_only_if_all_its_values_are_typed(
+    rest: bytes | None, answer: str, tmp_path: Path
+):
     path = tmp_path / "v.parquet"
     count = 9
     event = pa.StructArray.from_arrays(
-        [pa.array([None] * (count - 1) + [rest], pa.binary()), pa.array(["a"] * count)], ["value", "typed_value"]
+        [pa.array([None] * (count - 1) + [rest], pa.binary()), pa.array(["a"] * count)],
+        ["value", "typed_value"],
     )
-    columns = [pa.array([b"\1\0\0"] * count), pa.nulls(count, pa.binary()), pa.StructArray.from_arrays([event], ["event"])]
+    columns = [
+        pa.array([b"\1\0\0"] * count),
+        pa.nulls(count, pa.binary()),
+        pa.StructArray.from_arrays([event], ["event"]),
+    ]
     variant = pa.StructArray.from_arrays(columns, ["metadata", "value", "typed_value"])
     pq.write_table(pa.table({"v": variant}), path, use_dictionary=False)
     leaf = "v.typed_value.event.typed_value"
     sbbf_tool.add_filters(path, [leaf], in_place=True)
 
     def annotate(metadata: FileMetaData) -> None:
-        next(element for element in metadata.schema if element.name == "v").logicalType = LogicalType(VARIANT=VariantType())
+        next(
+            element for element in metadata.schema if element.name == "v"
+        ).logicalType = LogicalType(VARIANT=VariantType())
 
     edit_footer(path, annotate)
     assert sbbf_tool.probe(path, leaf, ["10"]).values[0].row_groups[0].answer == answer
     row_group = sbbf_tool.explain(path, leaf, "10").row_groups[0]
     assert (row_group.filter, row_group.is_absent) == (answer, answer == "absent")
-    assert not [column.column for column in sbbf_tool.advise([path]).columns if column.verdict == "add"]
+    assert not [
+        column.column for column in sbbf_tool.advise([path]).columns if column.verdict == "add"
+    ]
     if rest is not None:
         with pytest.raises(RefusedError, match="VARIANT"):
             sbbf_tool.add_filters(path, [leaf], output=tmp_path / "w.parquet", rebuild="all")

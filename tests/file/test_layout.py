@@ -17,7 +17,9 @@ from support.samples import footer_start, write_events
 def test_the_copies_of_polars_are_referenced(tmp_path):
     polars = pytest.importorskip("polars")
     path = tmp_path / "polars.parquet"
-    frame = polars.DataFrame({"id": range(3000), "name": [f"name {number % 50}" for number in range(3000)]})
+    frame = polars.DataFrame(
+        {"id": range(3000), "name": [f"name {number % 50}" for number in range(3000)]}
+    )
     frame.write_parquet(path, row_group_size=1000)
     assert inspect(path).unreferenced == ()
     old = path.read_bytes()

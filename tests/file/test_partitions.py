@@ -14,7 +14,12 @@ PATH = "/lake/events/dt=2026-01-31/hour=07/city=S%C3%A3o%20Paulo/none=__HIVE_DEF
 
 
 def test_folders_are_columns_and_the_file_is_none():
-    assert partition_values(PATH) == {"dt": "2026-01-31", "hour": "07", "city": "São Paulo", "none": None}
+    assert partition_values(PATH) == {
+        "dt": "2026-01-31",
+        "hour": "07",
+        "city": "São Paulo",
+        "none": None,
+    }
 
 
 @each(
@@ -92,7 +97,12 @@ TYPED = [
     ("boolean", "false", "not p = 'False'", False),
     ("boolean", "true", "p = 1", None),
     ("boolean", "true", "p = 'yes'", None),
-    ("uuid", "123e4567-e89b-12d3-a456-426614174000", "p = '123E4567E89B12D3A456426614174000'", True),
+    (
+        "uuid",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "p = '123E4567E89B12D3A456426614174000'",
+        True,
+    ),
     # The text of bytes depends on the writer, a value of another type on what it was before: nothing is excluded.
     ("binary", "AAE=", "p = 'a'", True),
     ("binary", "AAE=", "not p = 'a'", True),
@@ -109,10 +119,20 @@ def test_partitions_of_tables_compare_as_their_type(type_name, stored, predicate
         with pytest.raises(UsageError, match=r"partition column p: .* is not a value of type"):
             Predicate(predicate).accepts_values({"p": stored}, types={"p": type_name})
     else:
-        assert Predicate(predicate).accepts_values({"p": stored}, types={"p": type_name}) is accepted
+        assert (
+            Predicate(predicate).accepts_values({"p": stored}, types={"p": type_name}) is accepted
+        )
 
 
-@each("path", ["/l/k=1/k=2/f.parquet", "/l/K=1/k=2/f.parquet", "/l/k=1/root/k=2/day=5/f.parquet", "/l/k=__HIVE_DEFAULT_PARTITION__/k=2/f"])
+@each(
+    "path",
+    [
+        "/l/k=1/k=2/f.parquet",
+        "/l/K=1/k=2/f.parquet",
+        "/l/k=1/root/k=2/day=5/f.parquet",
+        "/l/k=__HIVE_DEFAULT_PARTITION__/k=2/f",
+    ],
+)
 def test_a_key_twice_in_a_path_excludes_nothing(path):
     for predicate in ("k = '1'", "k = 2", "k = 3", "not k = '1'", "k is null"):
         assert Predicate(predicate).accepts(path)

@@ -18,8 +18,16 @@ from sbbf_tool.parquet.logical import Logical
 COLUMNS = {
     "INT32": ("INT32", None),
     "INT64": ("INT64", None),
-    **{f"INT({bits},{signed})": ("INT32", Logical("INT", bits=bits, signed=signed)) for bits in (8, 16, 32) for signed in (True, False)},
-    **{f"INT64 INT({bits},{signed})": ("INT64", Logical("INT", bits=bits, signed=signed)) for bits in (32, 64) for signed in (True, False)},
+    **{
+        f"INT({bits},{signed})": ("INT32", Logical("INT", bits=bits, signed=signed))
+        for bits in (8, 16, 32)
+        for signed in (True, False)
+    },
+    **{
+        f"INT64 INT({bits},{signed})": ("INT64", Logical("INT", bits=bits, signed=signed))
+        for bits in (32, 64)
+        for signed in (True, False)
+    },
     "BYTE_ARRAY": ("BYTE_ARRAY", None),
     "STRING": ("BYTE_ARRAY", Logical("STRING")),
     "JSON": ("BYTE_ARRAY", Logical("JSON")),
@@ -37,14 +45,71 @@ COLUMNS = {
 }
 
 EDGES = [
-    *("", " ", "0", "-0", "+0", "-", "+", "+-1", "--1", "00", "007", "-007", "+7", "1_000", " 7", "7 ", "1e3", "1.5", "\u0661", "\xb2"),
-    *(str(sign * (1 << bits) + more) for bits in (7, 8, 15, 16, 31, 32, 63, 64) for sign in (1, -1) for more in (-1, 0, 1)),
-    *("0" * 1001, "0" * 999 + "7", "9" * 5000, "null", "NULL", "nan", "-inf", "0x", "0X", "0x2a", "0x2A000000", "0x2a00000000000000"),
-    *("x1", "0x1", "0xzz", "text", "caf\xe9", "\U0001f600", "\udcff", "a\udc80b", "\0", "a\nb", "2024-02-29", "2024-02-29T12:00:00"),
+    *(
+        "",
+        " ",
+        "0",
+        "-0",
+        "+0",
+        "-",
+        "+",
+        "+-1",
+        "--1",
+        "00",
+        "007",
+        "-007",
+        "+7",
+        "1_000",
+        " 7",
+        "7 ",
+        "1e3",
+        "1.5",
+        "\u0661",
+        "\xb2",
+    ),
+    *(
+        str(sign * (1 << bits) + more)
+        for bits in (7, 8, 15, 16, 31, 32, 63, 64)
+        for sign in (1, -1)
+        for more in (-1, 0, 1)
+    ),
+    *(
+        "0" * 1001,
+        "0" * 999 + "7",
+        "9" * 5000,
+        "null",
+        "NULL",
+        "nan",
+        "-inf",
+        "0x",
+        "0X",
+        "0x2a",
+        "0x2A000000",
+        "0x2a00000000000000",
+    ),
+    *(
+        "x1",
+        "0x1",
+        "0xzz",
+        "text",
+        "caf\xe9",
+        "\U0001f600",
+        "\udcff",
+        "a\udc80b",
+        "\0",
+        "a\nb",
+        "2024-02-29",
+        "2024-02-29T12:00:00",
+    ),
     *("123e4567-e89b-12d3-a456-426614174000", "true", "1.005", "12345678.9", "0.0", "-0.0"),
 ]
-NUMBERS = st.integers(-300, 300) | st.integers(-(1 << 33), 1 << 33) | st.integers(-(1 << 65), 1 << 65)
-TEXTS = st.lists(NUMBERS.map(str) | st.sampled_from(EDGES) | st.text(max_size=4, alphabet="0x1-+ \u0661\udcffn"), max_size=30)
+NUMBERS = (
+    st.integers(-300, 300) | st.integers(-(1 << 33), 1 << 33) | st.integers(-(1 << 65), 1 << 65)
+)
+TEXTS = st.lists(
+    NUMBERS.map(str) | st.sampled_from(EDGES) | st.text(max_size=4, alphabet="0x1-+ \u0661\udcffn"),
+    max_size=30,
+)
 
 
 def column_of(name: str) -> Column:
@@ -62,9 +127,18 @@ def outcome_of(column: Column, values: Texts | tuple[str | None, ...]) -> object
     try:
         question = question_of(column, values)
     except UsageError as error:
-        return re.sub(r": value [\d,]+ of [\d,]+(; if it is a header, remove it)?(?=; )", "", str(error))  # of a block only
+        return re.sub(
+            r": value [\d,]+ of [\d,]+(; if it is a header, remove it)?(?=; )", "", str(error)
+        )  # of a block only
     row = question.row
-    return [*row.hashes], [*row.owners], [*row.keys], row.special, [question.text(at) for at in range(len(values))], question.literals
+    return (
+        [*row.hashes],
+        [*row.owners],
+        [*row.keys],
+        row.special,
+        [question.text(at) for at in range(len(values))],
+        question.literals,
+    )
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -74,7 +148,9 @@ def test_a_block_of_text_is_the_same_question_as_its_values(name, values, nulls,
     column = column_of(name)
     if only_valid:
         values = [value for value in values if is_valid(column, value)]
-    assert outcome_of(column, texts_of(values, nulls)) == outcome_of(column, (*[None] * nulls, *values))
+    assert outcome_of(column, texts_of(values, nulls)) == outcome_of(
+        column, (*[None] * nulls, *values)
+    )
 
 
 def is_valid(column: Column, value: str) -> bool:

@@ -36,7 +36,9 @@ def table(fixtures: Path, tmp_path: Path) -> Path:
 
 def test_with_the_keys_a_copy_is_committed(table: Path, fixtures: Path, capfd):
     keys = ["--keys", str(fixtures / "encrypted" / "keys.json")]
-    assert run(["add-filter", str(table), "-c", "name", "--rebuild", "all", "--in-place", *keys]) == 0
+    assert (
+        run(["add-filter", str(table), "-c", "name", "--rebuild", "all", "--in-place", *keys]) == 0
+    )
     assert "1 file: 1 done" in capfd.readouterr().out
     assert run(["verify", str(table), *keys]) == 0
 
@@ -46,7 +48,9 @@ def test_a_copy_that_would_lose_its_key_material_is_skipped(table: Path, fixture
     (table / f"_KEY_MATERIAL_FOR_{file.name}.json").write_text("{}")
     keys = ["--keys", str(fixtures / "encrypted" / "keys.json")]
     run(["add-filter", str(table), "-c", "id", "--rebuild", "all", "--in-place", *keys])
-    assert "readers look for its keys in a file that is named after it" in "".join(capfd.readouterr())
+    assert "readers look for its keys in a file that is named after it" in "".join(
+        capfd.readouterr()
+    )
     assert list(table.glob("*.parquet")) == [file]
 
 
@@ -67,8 +71,13 @@ def test_from_a_file_or_the_environment(tmp_path, monkeypatch):
         read_keys(str(tmp_path / "nothing.json"))
 
 
-@each("mode, readers", [(0o644, "every user"), (0o640, "its group"), (0o604, "every user"), (0o600, ""), (0o400, "")])
-def test_a_file_readable_by_other_users_causes_a_warning(mode, readers, fixtures, tmp_path, monkeypatch, capfd):
+@each(
+    "mode, readers",
+    [(0o644, "every user"), (0o640, "its group"), (0o604, "every user"), (0o600, ""), (0o400, "")],
+)
+def test_a_file_readable_by_other_users_causes_a_warning(
+    mode, readers, fixtures, tmp_path, monkeypatch, capfd
+):
     path = tmp_path / "my keys.json"
     path.write_text(json.dumps({"footer_key": HEX}))
     path.chmod(mode)
@@ -85,7 +94,10 @@ def test_keys_from_a_pipe_get_no_warning(fixtures, capfd):
     reader, writer = os.pipe()
     os.write(writer, json.dumps({"footer_key": HEX}).encode())
     os.close(writer)
-    assert run(["inspect", str(fixtures / "pyarrow-filters.parquet"), "--keys", f"/dev/fd/{reader}"]) == 0
+    assert (
+        run(["inspect", str(fixtures / "pyarrow-filters.parquet"), "--keys", f"/dev/fd/{reader}"])
+        == 0
+    )
     os.close(reader)
     assert capfd.readouterr().err == ""
 

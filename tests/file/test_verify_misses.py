@@ -17,7 +17,14 @@ from sbbf_tool.parquet.columns import Column
 from sbbf_tool.parquet.logical import Logical
 from support.tables import each
 
-INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
+INT32, INT64, FLOAT, DOUBLE, BYTES, FIXED = (
+    "INT32",
+    "INT64",
+    "FLOAT",
+    "DOUBLE",
+    "BYTE_ARRAY",
+    "FIXED_LEN_BYTE_ARRAY",
+)
 
 
 Form = Callable[[Any], bytes]
@@ -60,7 +67,15 @@ UUIDS = column(FIXED, Logical("UUID"), 16)
 NUMBERS = [-7, -1, 0, 1, 2, 42, 255, 256, 65_535, 100_000, 8_000_000, -123_456, 77, 78, 79, 80]
 SMALL = [-128, -7, 0, 1, 42, 99, 100, 127]
 HALVES = [0.5, -1.25, 3.0, 8.0, 100.0]
-REALS = {0.5: b"0.5", 1e21: b"1e+21", 1e-7: b"1e-7", 123456.0: b"123456", -8.0: b"-8", 0.0: b"0", -math.inf: b"-Infinity"}
+REALS = {
+    0.5: b"0.5",
+    1e21: b"1e+21",
+    1e-7: b"1e-7",
+    123456.0: b"123456",
+    -8.0: b"-8",
+    0.0: b"0",
+    -math.inf: b"-Infinity",
+}
 NO_TEXT = {b"\xff\xfe": "\ufffd\ufffd", b"a\x80b": "a\ufffdb", b"\xc3\x28": "\ufffd("}
 TENTHS = [0.1, 0.2, 0.3, 3.7]
 WORDS = [b"one", b"three", b"seven"]
@@ -75,7 +90,14 @@ CASES = [
     (column(BYTES), list(NO_TEXT), same, lambda value: NO_TEXT[value].encode(), TEXT, "JavaScript"),
     (UUIDS, KEYS, lambda key: key.bytes, text, TEXT, "their text"),
     (column(INT32), NUMBERS, packed("<i"), packed("<q"), WIDTH, "8 bytes"),
-    (UINT32, [2**32 - n for n in range(1, 9)], packed("<I"), packed("<q"), WIDTH, "8 bytes, without their sign"),
+    (
+        UINT32,
+        [2**32 - n for n in range(1, 9)],
+        packed("<I"),
+        packed("<q"),
+        WIDTH,
+        "8 bytes, without their sign",
+    ),
     (column(INT64), NUMBERS, packed("<q"), packed("<i"), WIDTH, "4 bytes"),
     (INT8, SMALL, packed("<i"), packed("<b"), WIDTH, "1 byte"),
     (INT8, SMALL, packed("<i"), packed("<h"), WIDTH, "2 bytes"),
@@ -86,12 +108,21 @@ CASES = [
     (column(DOUBLE), HALVES, packed("<d"), packed("<f"), WIDTH, "4-byte floating"),
     (HALF, HALVES, packed("<e"), packed("<f"), WIDTH, "4-byte floating"),
     (column(INT64), NUMBERS, packed("<q"), packed(">q"), WIDTH, "reversed"),
-    (column(BYTES), WORDS, same, lambda word: len(word).to_bytes(4, "little") + word, WIDTH, "length"),
+    (
+        column(BYTES),
+        WORDS,
+        same,
+        lambda word: len(word).to_bytes(4, "little") + word,
+        WIDTH,
+        "length",
+    ),
 ]
 
 
 @each("of, values, stored, hashed_form, cause, words", list(CASES))
-def test_the_form_that_was_hashed_is_found(of: Column, values: list[Any], stored: Form, hashed_form: Form, cause: str, words: str):
+def test_the_form_that_was_hashed_is_found(
+    of: Column, values: list[Any], stored: Form, hashed_form: Form, cause: str, words: str
+):
     bloom = bloom_of([hashed_form(value) for value in values])
     missing = [plain for plain in map(stored, values) if plain not in bloom]
     assert missing
@@ -111,7 +142,9 @@ def test_a_block_chosen_by_a_remainder():
         block.insert_hash(h)
         bitset[start : start + BLOCK_BYTES] = block.bitset
     bloom = BloomFilter(bitset)
-    explanation = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
+    explanation = misses.explain(
+        bloom, column(BYTES), [word for word in words if word not in bloom]
+    )
     assert explanation is not None
     assert explanation.name == BLOCK
     assert "remainder" in explanation.explanation
@@ -120,10 +153,18 @@ def test_a_block_chosen_by_a_remainder():
 @each("divisor", [2, 4, 8, 16])
 def test_a_header_that_states_more_blocks_than_the_filter_was_built_with(divisor: int):
     words = [f"word {n}".encode() for n in range(40)]
-    bloom = BloomFilter(bytearray(bloom_of(words, 16 * BLOCK_BYTES).bitset) + bytes((divisor - 1) * 16 * BLOCK_BYTES))
-    explanation = misses.explain(bloom, column(BYTES), [word for word in words if word not in bloom])
+    bloom = BloomFilter(
+        bytearray(bloom_of(words, 16 * BLOCK_BYTES).bitset)
+        + bytes((divisor - 1) * 16 * BLOCK_BYTES)
+    )
+    explanation = misses.explain(
+        bloom, column(BYTES), [word for word in words if word not in bloom]
+    )
     assert explanation is not None
-    assert explanation[:2] == (BLOCK, f"the header states {divisor} times the bytes that the filter was built with")
+    assert explanation[:2] == (
+        BLOCK,
+        f"the header states {divisor} times the bytes that the filter was built with",
+    )
 
 
 def test_luck_is_no_explanation():

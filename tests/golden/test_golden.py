@@ -28,7 +28,10 @@ pytestmark = pytest.mark.slow
 NAME = "defective.parquet"
 VERIFIED_GROUPS = ("correctness", "format", "encryption")
 FORMATS = {"table": "txt", "json": "json"}
-RULE_COUNTS = re.compile(r"(?<=; rules: )(\d+) passed, (\d+) noted, (\d+) failed(?:, (\d+) not run)?(?=;|$)", re.MULTILINE)
+RULE_COUNTS = re.compile(
+    r"(?<=; rules: )(\d+) passed, (\d+) noted, (\d+) failed(?:, (\d+) not run)?(?=;|$)",
+    re.MULTILINE,
+)
 
 Compare = Callable[[Path, str], None]
 
@@ -67,7 +70,9 @@ def condense(output: str, form: str) -> str:
         return RULE_COUNTS.sub(f"{failed} failed", output)
     report = json.loads(output)
     assert [entry["rule"] for entry in report["rules"]] == [rule.name for rule in RULES]
-    report["rules"] = [entry for entry in report["rules"] if entry["outcome"] in ("noted", "failed")]
+    report["rules"] = [
+        entry for entry in report["rules"] if entry["outcome"] in ("noted", "failed")
+    ]
     return json.dumps(report)
 
 
@@ -82,7 +87,12 @@ def test_every_rule_has_its_folder(request: pytest.FixtureRequest):
 
 @each("rule, defect", [(rule, DEFECTS[rule.name]) for rule in RULES if rule.name in DEFECTS])
 def test_defect(
-    rule: Rule, defect: Defect, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    rule: Rule,
+    defect: Defect,
+    workplace: Path,
+    compare: Compare,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ):
     """The reports of `check` and `verify`; the command that a finding names is there, and afterwards there is no such finding."""
     if rule.name == "over-128-mib" and os.environ.get("SBBF_KERNEL") == "spec":
@@ -96,12 +106,19 @@ def test_defect(
             assert run([command, NAME, "--format", form, *options]) == code
             output, errors = capfd.readouterr()
             assert errors == ""
-            compare(HERE / rule.name / f"{stem}.{suffix}", condense(output, form) if command == "check" else output)
-        return [finding for finding in json.loads(output)["findings"] if finding["rule"] == rule.name]
+            compare(
+                HERE / rule.name / f"{stem}.{suffix}",
+                condense(output, form) if command == "check" else output,
+            )
+        return [
+            finding for finding in json.loads(output)["findings"] if finding["rule"] == rule.name
+        ]
 
     findings = report("check", 1, "--fail-on", rule.severity, *defect.options, stem="expected")
     assert findings
-    if rule.group in VERIFIED_GROUPS and rule.name != "oversized-page":  # verify refuses to read such a file
+    if (
+        rule.group in VERIFIED_GROUPS and rule.name != "oversized-page"
+    ):  # verify refuses to read such a file
         assert report("verify", int(rule.severity == "error"), stem="verified")
     for finding in findings:
         if finding["fix"] is not None:
@@ -110,11 +127,19 @@ def test_defect(
             assert run([command, *arguments]) == 0
     capfd.readouterr()
     run(["check", NAME, "--format", "json", *defect.options])
-    remaining = [finding for finding in json.loads(capfd.readouterr().out)["findings"] if finding["rule"] == rule.name]
-    assert [finding["column"] for finding in remaining] == [finding["column"] for finding in findings if finding["fix"] is None]
+    remaining = [
+        finding
+        for finding in json.loads(capfd.readouterr().out)["findings"]
+        if finding["rule"] == rule.name
+    ]
+    assert [finding["column"] for finding in remaining] == [
+        finding["column"] for finding in findings if finding["fix"] is None
+    ]
 
 
-def test_a_sound_file_has_no_findings(workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+def test_a_sound_file_has_no_findings(
+    workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]
+):
     shutil.copyfile(SOUND, NAME)
     for form, suffix in FORMATS.items():
         assert run(["check", NAME, "--format", form, "--fail-on", "info"]) == 0
@@ -126,7 +151,9 @@ def test_a_sound_file_has_no_findings(workplace: Path, compare: Compare, capfd: 
 
 
 @each("command", ["inspect", "verify", "check"])
-def test_filters_at_the_beginning_of_their_chunks(command: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+def test_filters_at_the_beginning_of_their_chunks(
+    command: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]
+):
     """The reports of the file with filters where the first draft has them."""
     name = "draft1-page-in-chunks.parquet"
     shutil.copyfile(FIXTURES / "drafts" / name, name)
@@ -134,16 +161,34 @@ def test_filters_at_the_beginning_of_their_chunks(command: str, workplace: Path,
         assert run([command, name, "--format", form]) == int(command != "inspect")
         output, errors = capfd.readouterr()
         assert errors == ""
-        compare(HERE / "drafts" / f"{command}.{suffix}", condense(output, form) if command == "check" else output)
+        compare(
+            HERE / "drafts" / f"{command}.{suffix}",
+            condense(output, form) if command == "check" else output,
+        )
 
 
-@each("form, suffix", [("junit", "xml"), ("sarif", "json"), ("github", "txt"), ("table", "txt"), ("csv", "csv"), ("markdown", "md")])
-def test_formats(form: str, suffix: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]):
+@each(
+    "form, suffix",
+    [
+        ("junit", "xml"),
+        ("sarif", "json"),
+        ("github", "txt"),
+        ("table", "txt"),
+        ("csv", "csv"),
+        ("markdown", "md"),
+    ],
+)
+def test_formats(
+    form: str, suffix: str, workplace: Path, compare: Compare, capfd: pytest.CaptureFixture[str]
+):
     """Three files, of which one cannot be read, in each format."""
     DEFECTS["hashed-as-text"].make(workplace / "a, 100%: lies.parquet")
     (workplace / "b is no Parquet").write_text("PAR1, it says")
     shutil.copyfile(FIXTURES / "spark-boolean.parquet", "c<&>.parquet")
-    assert run(["check", "a, 100%: lies.parquet", "b is no Parquet", "c<&>.parquet", "--format", form]) == 3
+    assert (
+        run(["check", "a, 100%: lies.parquet", "b is no Parquet", "c<&>.parquet", "--format", form])
+        == 3
+    )
     output, errors = capfd.readouterr()
     assert errors.startswith("sbbf: b is no Parquet: ")
     compare(HERE / "formats" / f"{form}.{suffix}", output)

@@ -27,7 +27,12 @@ def open_engine(name: str) -> Engine:
 
     def write(kind: str, text: str) -> str:
         value, _, plain = text.partition("\0")
-        return str(literal(kind, f"0x{plain}" if "Binary" in kind or kind == "BLOB" or "String" in kind else value))
+        return str(
+            literal(
+                kind,
+                f"0x{plain}" if "Binary" in kind or kind == "BLOB" or "String" in kind else value,
+            )
+        )
 
     engine.dialect.literal = write
     return engine
@@ -41,7 +46,9 @@ def count_rows(engine: Engine, path: Path, question: Question) -> int:
 def answer(engine: Engine, question: dict[str, Any]) -> str:
     path = [part for part in question["path"] if part not in NOT_COMPARABLE]
     # The text of a half float is the shortest that rounds to it; engines widen the stored value.
-    half = "FLOAT16" in question["type"] and str(float(np.frombuffer(bytes.fromhex(question["plain"]), "<f2")[0]))
+    half = "FLOAT16" in question["type"] and str(
+        float(np.frombuffer(bytes.fromhex(question["plain"]), "<f2")[0])
+    )
     value = f"{half or question['value']}\0{question['plain']}"
     if "key_value" in question["path"] or "variant" in question["file"]:
         return "cannot say"

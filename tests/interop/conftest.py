@@ -22,7 +22,9 @@ def engines(request: pytest.FixtureRequest) -> Iterator[Engines]:
         package = {"spark": "pyspark", "clickhouse": "chdb"}.get(name, name)
         pytest.importorskip(package, reason=f"the Python package {package} is not installed")
         if name not in started:
-            started[name] = Spark(request.getfixturevalue("spark")) if name == "spark" else ENGINES[name]()
+            started[name] = (
+                Spark(request.getfixturevalue("spark")) if name == "spark" else ENGINES[name]()
+            )
         return started[name]
 
     yield start

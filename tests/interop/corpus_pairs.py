@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 UNREADABLE = {
-    "spark": {"f16", "f16_zero", "dec76", "fixed4", "fixed16", "clock_ms", "clock_us", "clock_ns", "at_ns", "local_ns"}
+    "spark": {
+        "f16",
+        "f16_zero",
+        "dec76",
+        "fixed4",
+        "fixed16",
+        "clock_ms",
+        "clock_us",
+        "clock_ns",
+        "at_ns",
+        "local_ns",
+    }
     | {"span", "key", "clock_tz", "midnight", "geometry", "variant"},
     "polars": {"variant", "span"},
 }
@@ -43,7 +54,9 @@ class PairMaker:
         self._pairs: dict[tuple[str, str, frozenset[str]], Pair] = {}
 
     def __call__(self, writer: str, engine: str, variant: str = "many") -> Pair:
-        unreadable = frozenset(UNREADABLE.get(engine, ()) if BY_NAME[writer].writer != engine else ())
+        unreadable = frozenset(
+            UNREADABLE.get(engine, ()) if BY_NAME[writer].writer != engine else ()
+        )
         key = (writer, variant, unreadable)
         if key not in self._pairs:
             self._pairs[key] = self._make(*key)
@@ -53,12 +66,23 @@ class PairMaker:
         style = BY_NAME[writer].without(unreadable)
         pytest.importorskip({"spark": "pyspark"}.get(style.writer, style.writer))
         name = f"{writer}-{variant}-{len(self._pairs)}"
-        before = write(style, variant, self._folder / f"{name}-before.parquet", self._spark, filters=False)
-        between = write(style, "others", self._folder / f"{name}-others.parquet", self._spark, filters=False)
+        before = write(
+            style, variant, self._folder / f"{name}-before.parquet", self._spark, filters=False
+        )
+        between = write(
+            style, "others", self._folder / f"{name}-others.parquet", self._spark, filters=False
+        )
         after = self._folder / f"{name}-after.parquet"
         with ParquetFile.open(before) as file:
-            columns = [column.name for column in file.footer.columns if column.physical != "BOOLEAN" and not column.variant]
+            columns = [
+                column.name
+                for column in file.footer.columns
+                if column.physical != "BOOLEAN" and not column.variant
+            ]
         add_filters(before, columns, output=after, fpp=0.001)
         stored, candidates = written_values(before, style), written_values(between, style)
-        absent = {path: sorted(set(texts) - set(stored.get(path, ()))) for path, texts in candidates.items()}
+        absent = {
+            path: sorted(set(texts) - set(stored.get(path, ())))
+            for path, texts in candidates.items()
+        }
         return Pair(before, after, stored, {path: texts for path, texts in absent.items() if texts})

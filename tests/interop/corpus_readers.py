@@ -17,7 +17,12 @@ import pyarrow.parquet as pq
 
 from interop.corpus_writers import Style
 
-OTHER_READER = {"pyarrow": "datafusion", "datafusion": "duckdb", "duckdb": "datafusion", "spark": "duckdb"}
+OTHER_READER = {
+    "pyarrow": "datafusion",
+    "datafusion": "duckdb",
+    "duckdb": "datafusion",
+    "spark": "duckdb",
+}
 
 _READ_BY_PYARROW = {"datafusion": {"dec76"}, "duckdb": {"span", "variant"}, "spark": {"variant"}}
 """Columns of these writers that the other reader takes for something else: wide decimals for DOUBLE, INTERVAL, VARIANT."""
@@ -33,7 +38,9 @@ def written_values(path: Path, style: Style) -> Texts:
     """Return the values of the file as read by an engine that did not write it."""
     names = pq.read_schema(path).names
     apart = [name for name in names if name in _READ_BY_PYARROW.get(style.writer, ())]
-    rest = _read_with(OTHER_READER[style.writer], path, [name for name in names if name not in apart])
+    rest = _read_with(
+        OTHER_READER[style.writer], path, [name for name in names if name not in apart]
+    )
     return texts_of(rest) | texts_of(_read_with("pyarrow", path, apart))
 
 
@@ -75,7 +82,10 @@ def _leaves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str,
     elif pa.types.is_nested(kind):
         yield from _leaves(path, array.flatten())
     elif pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        yield path, array.cast(pa.string() if pa.types.is_string_view(kind) else pa.binary()).drop_null()
+        yield (
+            path,
+            array.cast(pa.string() if pa.types.is_string_view(kind) else pa.binary()).drop_null(),
+        )
     elif not pa.types.is_boolean(kind):
         yield path, array.drop_null()
 
@@ -83,7 +93,13 @@ def _leaves(path: tuple[str, ...], array: pa.Array) -> Iterator[tuple[tuple[str,
 def _as_list(array: pa.MapArray) -> pa.ListArray:
     """Return a map as the list of structs that it is in memory."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
-    return pa.Array.from_buffers(pa.list_(entries.type), len(array), array.buffers()[:2], offset=array.offset, children=[entries])
+    return pa.Array.from_buffers(
+        pa.list_(entries.type),
+        len(array),
+        array.buffers()[:2],
+        offset=array.offset,
+        children=[entries],
+    )
 
 
 def _texts(array: pa.Array, *, is_interval: bool) -> list[str]:
@@ -91,13 +107,19 @@ def _texts(array: pa.Array, *, is_interval: bool) -> list[str]:
     if is_interval and pa.types.is_fixed_size_binary(kind):
         return [_interval(value) for value in array.to_pylist()]
     if pa.types.is_date(kind):
-        return [(dt.date(1970, 1, 1) + dt.timedelta(days=days)).isoformat() for days in array.cast(pa.int32()).to_pylist()]
+        return [
+            (dt.date(1970, 1, 1) + dt.timedelta(days=days)).isoformat()
+            for days in array.cast(pa.int32()).to_pylist()
+        ]
     if pa.types.is_time(kind):
         counts = array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).to_pylist()
         return [_time(count, _UNITS_PER_SECOND[kind.unit]) for count in counts]
     if pa.types.is_timestamp(kind):
         counts = array.cast(pa.int64()).to_pylist()
-        return [_timestamp(count, _UNITS_PER_SECOND[kind.unit], utc=kind.tz is not None) for count in counts]
+        return [
+            _timestamp(count, _UNITS_PER_SECOND[kind.unit], utc=kind.tz is not None)
+            for count in counts
+        ]
     if pa.types.is_duration(kind):
         return [str(count) for count in array.cast(pa.int64()).to_pylist()]
     return [_text(value) for value in array.to_pylist()]
@@ -108,7 +130,13 @@ def _text(value: Any) -> str:
         return value
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
-    return f"{value:f}" if hasattr(value, "scaleb") else repr(float(value)) if isinstance(value, float) else str(value)
+    return (
+        f"{value:f}"
+        if hasattr(value, "scaleb")
+        else repr(float(value))
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def _time(count: int, per_second: int) -> str:

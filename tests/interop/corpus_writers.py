@@ -71,7 +71,13 @@ class Style:
     def without(self, names: Collection[str]) -> Style:
         """Return this style without these columns."""
         kinds = [kind for kind in self.kinds if kind.name not in names]
-        return replace(self, kinds=kinds, expressions=tuple(expression for expression in self.expressions if expression.name not in names))
+        return replace(
+            self,
+            kinds=kinds,
+            expressions=tuple(
+                expression for expression in self.expressions if expression.name not in names
+            ),
+        )
 
 
 _DUCKDB_KINDS = [
@@ -92,54 +98,129 @@ _DUCKDB_TYPES = (
             "to_months(2147483647) + to_days(2147483647) + to_hours(23)",
         ),
     ),
-    Expression("key", "CAST(md5(CAST(n AS VARCHAR)) AS UUID)", ("CAST(repeat('0', 32) AS UUID)", "CAST(repeat('f', 32) AS UUID)")),
-    Expression("huge", "CAST(n AS HUGEINT) * 1000000000000000000000", ("CAST(0 AS HUGEINT)", "CAST(-1 AS HUGEINT)")),
-    Expression("colour", "CAST(['red', 'green', 'blue'][1 + n % 3] AS ENUM ('red', 'green', 'blue'))", ()),
-    Expression("json", """CAST('{"n": ' || n || '}' AS JSON)""", ("CAST('null' AS JSON)", "CAST('{}' AS JSON)")),
-    Expression("clock_tz", "CAST(CAST(local_us AS TIME) AS TIMETZ)", ("TIMETZ '00:00:00+00'", "TIMETZ '23:59:59.999999+00'")),
+    Expression(
+        "key",
+        "CAST(md5(CAST(n AS VARCHAR)) AS UUID)",
+        ("CAST(repeat('0', 32) AS UUID)", "CAST(repeat('f', 32) AS UUID)"),
+    ),
+    Expression(
+        "huge",
+        "CAST(n AS HUGEINT) * 1000000000000000000000",
+        ("CAST(0 AS HUGEINT)", "CAST(-1 AS HUGEINT)"),
+    ),
+    Expression(
+        "colour", "CAST(['red', 'green', 'blue'][1 + n % 3] AS ENUM ('red', 'green', 'blue'))", ()
+    ),
+    Expression(
+        "json",
+        """CAST('{"n": ' || n || '}' AS JSON)""",
+        ("CAST('null' AS JSON)", "CAST('{}' AS JSON)"),
+    ),
+    Expression(
+        "clock_tz",
+        "CAST(CAST(local_us AS TIME) AS TIMETZ)",
+        ("TIMETZ '00:00:00+00'", "TIMETZ '23:59:59.999999+00'"),
+    ),
     Expression("local_s", "CAST(local_us AS TIMESTAMP_S)", ("CAST('1970-01-01' AS TIMESTAMP_S)",)),
     Expression("midnight", "CAST(clock_us AS TIME)", ("TIME '24:00:00'", "TIME '00:00:00'")),
     Expression("bits", "CAST(bin(n) AS BIT)", ("CAST('0' AS BIT)",)),
-    Expression("bignum", "CAST(n AS BIGNUM)", ("CAST('123456789012345678901234567890123456789012345' AS BIGNUM)",)),
     Expression(
-        "geometry", "CAST('POINT(' || n || ' 1)' AS GEOMETRY)", ("CAST('POINT(0 0)' AS GEOMETRY)", "CAST('POINT EMPTY' AS GEOMETRY)")
+        "bignum",
+        "CAST(n AS BIGNUM)",
+        ("CAST('123456789012345678901234567890123456789012345' AS BIGNUM)",),
     ),
-    Expression("array", "array_value(CAST(n AS INTEGER), -1)", ("array_value(0, NULL)",), nullable=False),  # writes null ones wrongly
-    Expression("variant", "CAST(n AS VARIANT)", ("CAST('text' AS VARIANT)", "CAST([1, 2] AS VARIANT)")),
+    Expression(
+        "geometry",
+        "CAST('POINT(' || n || ' 1)' AS GEOMETRY)",
+        ("CAST('POINT(0 0)' AS GEOMETRY)", "CAST('POINT EMPTY' AS GEOMETRY)"),
+    ),
+    Expression(
+        "array", "array_value(CAST(n AS INTEGER), -1)", ("array_value(0, NULL)",), nullable=False
+    ),  # writes null ones wrongly
+    Expression(
+        "variant", "CAST(n AS VARIANT)", ("CAST('text' AS VARIANT)", "CAST([1, 2] AS VARIANT)")
+    ),
 )
 _SPARK_KINDS = [*_SIGNED, *_FULL_FLOATS, *DECIMALS, *TEXTS, *DAYS, *MICROS, *NESTED, *BOOLEANS]
 _SPARK_TYPES = (
-    Expression("months", "make_ym_interval(0, CAST(n AS INT))", ("INTERVAL '0-0' YEAR TO MONTH", "INTERVAL '-178956970-8' YEAR TO MONTH")),
     Expression(
-        "elapsed", "make_dt_interval(CAST(n AS INT), 1, 2, 3.000004)", ("INTERVAL '0' DAY", "INTERVAL '-1 00:00:00.000001' DAY TO SECOND")
+        "months",
+        "make_ym_interval(0, CAST(n AS INT))",
+        ("INTERVAL '0-0' YEAR TO MONTH", "INTERVAL '-178956970-8' YEAR TO MONTH"),
     ),
-    Expression("local", "CAST(at_us AS TIMESTAMP_NTZ)", ("TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-31 23:59:59'")),
+    Expression(
+        "elapsed",
+        "make_dt_interval(CAST(n AS INT), 1, 2, 3.000004)",
+        ("INTERVAL '0' DAY", "INTERVAL '-1 00:00:00.000001' DAY TO SECOND"),
+    ),
+    Expression(
+        "local",
+        "CAST(at_us AS TIMESTAMP_NTZ)",
+        ("TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-31 23:59:59'"),
+    ),
     Expression("short", "CAST('v' || n AS VARCHAR(9))", ("CAST('' AS VARCHAR(9))",)),
     Expression("padded", "CAST('c' || n AS CHAR(9))", ("CAST('' AS CHAR(9))",)),
-    Expression("variant", """parse_json('{"a": ' || n || '}')""", ("parse_json('null')", "parse_json('[1, \"x\"]')")),
+    Expression(
+        "variant",
+        """parse_json('{"a": ' || n || '}')""",
+        ("parse_json('null')", "parse_json('[1, \"x\"]')"),
+    ),
 )
 
 # Only DuckDB can read large unsigned integers in its version 2 pages.
 STYLES = [
     Style("pyarrow", "pyarrow", _ARROW, True, {}),
-    Style("pyarrow-plain", "pyarrow", _ARROW, False, {"store_decimal_as_integer": True, "data_page_version": "2.0"}),
+    Style(
+        "pyarrow-plain",
+        "pyarrow",
+        _ARROW,
+        False,
+        {"store_decimal_as_integer": True, "data_page_version": "2.0"},
+    ),
     Style("pyarrow-int96", "pyarrow", MICROS, False, {"use_deprecated_int96_timestamps": True}),
     Style("datafusion", "datafusion", _ARROW, True, {}),
     Style("datafusion-plain", "datafusion", _ARROW, False, {"writer_version": "2.0"}),
     Style("duckdb", "duckdb", _DUCKDB_KINDS, True, {}, _DUCKDB_TYPES),
     Style("duckdb-plain", "duckdb", _DUCKDB_KINDS, False, {}, _DUCKDB_TYPES),
-    Style("duckdb-v2", "duckdb", _DUCKDB_KINDS, False, {"PARQUET_VERSION": "v2"}, _DUCKDB_TYPES).without({"u32"}),
+    Style(
+        "duckdb-v2", "duckdb", _DUCKDB_KINDS, False, {"PARQUET_VERSION": "v2"}, _DUCKDB_TYPES
+    ).without({"u32"}),
     Style("spark", "spark", _SPARK_KINDS, True, {}, _SPARK_TYPES),
     Style("spark-plain", "spark", _SPARK_KINDS, False, {}, _SPARK_TYPES),
     Style("spark-v2", "spark", _SPARK_KINDS, False, {"parquet.writer.version": "v2"}, _SPARK_TYPES),
-    Style("spark-legacy", "spark", [*DECIMALS, *NESTED], False, {"spark.sql.parquet.writeLegacyFormat": "true"}),
-    Style("spark-int96", "spark", MICROS[:1], False, {"spark.sql.parquet.outputTimestampType": "INT96"}),
-    Style("spark-millis", "spark", MICROS[:1], False, {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"}),
+    Style(
+        "spark-legacy",
+        "spark",
+        [*DECIMALS, *NESTED],
+        False,
+        {"spark.sql.parquet.writeLegacyFormat": "true"},
+    ),
+    Style(
+        "spark-int96",
+        "spark",
+        MICROS[:1],
+        False,
+        {"spark.sql.parquet.outputTimestampType": "INT96"},
+    ),
+    Style(
+        "spark-millis",
+        "spark",
+        MICROS[:1],
+        False,
+        {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS"},
+    ),
 ]
 BY_NAME = {style.name: style for style in STYLES}
 
 
-def write(style: Style, variant: str, path: Path, spark: Callable[[], SparkSession], *, filters: bool = True) -> Path:
+def write(
+    style: Style,
+    variant: str,
+    path: Path,
+    spark: Callable[[], SparkSession],
+    *,
+    filters: bool = True,
+) -> Path:
     """Write the rows of `variant` to `path` in this style; `spark` starts the session where it is needed."""
     rows = table(style.kinds, variant)
     if style.writer == "pyarrow":
@@ -158,9 +239,22 @@ def _write_pyarrow(style: Style, rows: pa.Table, path: Path, filters: bool) -> N
     if filters:
         # a filter on BOOLEAN is an error; leaves have the names of the file
         pq.write_table(rows.slice(0, 0), path)
-        leaves = [pq.read_metadata(path).schema.column(n) for n in range(len(pq.read_metadata(path).schema))]
-        options = {leaf.path: {"ndv": 200, "fpp": 0.01} for leaf in leaves if leaf.physical_type != "BOOLEAN"}
-    with pq.ParquetWriter(path, rows.schema, use_dictionary=style.dictionary, bloom_filter_options=options, **style.options) as writer:
+        leaves = [
+            pq.read_metadata(path).schema.column(n)
+            for n in range(len(pq.read_metadata(path).schema))
+        ]
+        options = {
+            leaf.path: {"ndv": 200, "fpp": 0.01}
+            for leaf in leaves
+            if leaf.physical_type != "BOOLEAN"
+        }
+    with pq.ParquetWriter(
+        path,
+        rows.schema,
+        use_dictionary=style.dictionary,
+        bloom_filter_options=options,
+        **style.options,
+    ) as writer:
         for batch in rows.to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]:
             writer.write_batch(batch)
 
@@ -170,7 +264,9 @@ def _write_datafusion(style: Style, rows: pa.Table, path: Path, filters: bool) -
 
     path.unlink(missing_ok=True)
     context = SessionContext(SessionConfig().with_target_partitions(1))
-    sizes = {"bloom_filter_ndv": 200, "bloom_filter_fpp": 0.01} if filters else {}  # a size requests filters
+    sizes = (
+        {"bloom_filter_ndv": 200, "bloom_filter_fpp": 0.01} if filters else {}
+    )  # a size requests filters
     options = ParquetWriterOptions(
         bloom_filter_on_write=filters,
         **sizes,
@@ -197,10 +293,14 @@ def _write_duckdb(style: Style, rows: pa.Table, variant: str, path: Path, filter
         connection.execute(f"COPY (SELECT {selected} FROM rows) TO '{path}' ({settings})")
 
 
-def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: SparkSession, filters: bool) -> None:
+def _write_spark(
+    style: Style, rows: pa.Table, variant: str, path: Path, spark: SparkSession, filters: bool
+) -> None:
     settings = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
     settings |= {name: value for name, value in style.options.items() if name.startswith("spark.")}
-    options = {name: value for name, value in style.options.items() if not name.startswith("spark.")}
+    options = {
+        name: value for name, value in style.options.items() if not name.startswith("spark.")
+    }
     options["parquet.enable.dictionary"] = style.dictionary
     options["parquet.block.row.count.limit"] = _rows_per_group(rows)
     if filters:
@@ -210,7 +310,10 @@ def _write_spark(style: Style, rows: pa.Table, variant: str, path: Path, spark: 
         session.conf.set(name, value)
     with quiet_about_pandas():
         frame = session.createDataFrame(rows)
-        frame = frame.selectExpr("*", *_select(style.expressions, variant, "element_at(array({}), CAST({} AS INT))", "DIV"))
+        frame = frame.selectExpr(
+            "*",
+            *_select(style.expressions, variant, "element_at(array({}), CAST({} AS INT))", "DIV"),
+        )
         folder = path.with_suffix(".folder")
         frame.coalesce(1).write.mode("overwrite").options(**options).parquet(str(folder))
     (part,) = folder.glob("part-*.parquet")
@@ -221,7 +324,9 @@ def _rows_per_group(rows: pa.Table) -> int:
     return max(1, len(rows["n"].chunk(0)))
 
 
-def _select(expressions: tuple[Expression, ...], variant: str, element: str, divide: str) -> list[str]:
+def _select(
+    expressions: tuple[Expression, ...], variant: str, element: str, divide: str
+) -> list[str]:
     """Return SQL for these columns; `element` takes an element of a list by its number, from 1; `divide` divides integers."""
     columns = []
     for expression in expressions:
@@ -229,6 +334,12 @@ def _select(expressions: tuple[Expression, ...], variant: str, element: str, div
         if variant == "extremes" and expression.extremes:
             number = f"1 + (n + n {divide} {NULL_EVERY}) % {len(expression.extremes)}"
             sql = element.format(", ".join(expression.extremes), number)
-        null = "false" if not expression.nullable else "true" if variant == "nulls" else f"n % {NULL_EVERY} = 3"
+        null = (
+            "false"
+            if not expression.nullable
+            else "true"
+            if variant == "nulls"
+            else f"n % {NULL_EVERY} = 3"
+        )
         columns.append(f"CASE WHEN {null} THEN NULL ELSE {sql} END AS {expression.name}")
     return columns

@@ -83,7 +83,9 @@ class Engine(ABC):
             column = f"{self.dialect.reference(question.path[:1])}[{write_sql(question.key)}]"
         if (path, column) not in self._types:
             self._types[path, column] = self.type_of(path, column)
-        return self.dialect.condition(column, self._types[path, column], question.texts, many=question.many)
+        return self.dialect.condition(
+            column, self._types[path, column], question.texts, many=question.many
+        )
 
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         rows: list[list[int]] = [[] for _ in questions]
@@ -94,9 +96,17 @@ class Engine(ABC):
 
     def _queries(self, path: Path, questions: Sequence[Question]) -> Iterator[tuple[int, str]]:
         for start in range(0, len(questions), AT_ONCE):
-            conditions = [self.condition(path, question) for question in questions[start : start + AT_ONCE]]
+            conditions = [
+                self.condition(path, question) for question in questions[start : start + AT_ONCE]
+            ]
             table = self.table(path)
-            yield start, " UNION ALL ".join(f"SELECT {q} AS q, n FROM {table} WHERE {text}" for q, text in enumerate(conditions))
+            yield (
+                start,
+                " UNION ALL ".join(
+                    f"SELECT {q} AS q, n FROM {table} WHERE {text}"
+                    for q, text in enumerate(conditions)
+                ),
+            )
 
 
 class DuckDB(Engine):
@@ -111,14 +121,18 @@ class DuckDB(Engine):
         super().__init__()
         self.connection = duckdb.connect()
         for setting in ("TimeZone = 'UTC'", "threads = 1", "autoinstall_known_extensions = false"):
-            with suppress(duckdb.Error):  # TimeZone needs an extension that some releases do not include
+            with suppress(
+                duckdb.Error
+            ):  # TimeZone needs an extension that some releases do not include
                 self.connection.execute(f"SET {setting}")
 
     def table(self, path: Path) -> str:
         return f"'{path}'"
 
     def type_of(self, path: Path, expression: str) -> str:
-        ((kind,),) = self.connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {expression} FROM '{path}')").fetchall()
+        ((kind,),) = self.connection.execute(
+            f"SELECT column_type FROM (DESCRIBE SELECT {expression} FROM '{path}')"
+        ).fetchall()
         return str(kind)
 
     def pairs(self, path: Path, query: str) -> list[tuple[int, int]]:
@@ -126,7 +140,9 @@ class DuckDB(Engine):
 
     def scan(self, path: Path, question: Question) -> Scan:
         condition = self.condition(path, question)
-        ((_, profile),) = self.connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) FROM '{path}' WHERE {condition}").fetchall()
+        ((_, profile),) = self.connection.execute(
+            f"EXPLAIN (ANALYZE, FORMAT JSON) FROM '{path}' WHERE {condition}"
+        ).fetchall()
         counts = json.loads(profile)["query"]
         return Scan(counts["total_row_groups_scanned"], counts["total_row_groups_to_scan"])
 
@@ -147,16 +163,28 @@ class DataFusion(Engine):
     def _config(self) -> Any:
         from datafusion import SessionConfig
 
-        for name in ("bloom_filter_on_read", "bloom_filter_enabled"):  # the latter in old releases, where it is off by default
+        for name in (
+            "bloom_filter_on_read",
+            "bloom_filter_enabled",
+        ):  # the latter in old releases, where it is off by default
             try:
-                return SessionConfig({f"datafusion.execution.parquet.{name}": "true", "datafusion.execution.target_partitions": "1"})
+                return SessionConfig(
+                    {
+                        f"datafusion.execution.parquet.{name}": "true",
+                        "datafusion.execution.target_partitions": "1",
+                    }
+                )
             except BaseException as error:  # a panic of Rust
                 if isinstance(error, KeyboardInterrupt):
                     raise
         return SessionConfig()
 
     def type_of(self, path: Path, expression: str) -> str:
-        (row,) = self.context(path).sql(f"SELECT arrow_typeof({expression}) AS kind FROM t LIMIT 1").to_pylist()
+        (row,) = (
+            self.context(path)
+            .sql(f"SELECT arrow_typeof({expression}) AS kind FROM t LIMIT 1")
+            .to_pylist()
+        )
         return str(row["kind"])
 
     def pairs(self, path: Path, query: str) -> Iterator[tuple[int, int]]:
@@ -168,7 +196,11 @@ class DataFusion(Engine):
         plan = context.sql(f"SELECT * FROM t WHERE {condition}").execution_plan()
         for _ in context.execute(plan, 0):
             pass
-        (metrics,) = (metrics for operator, metrics in plan.collect_metrics() if operator.startswith("DataSourceExec"))
+        (metrics,) = (
+            metrics
+            for operator, metrics in plan.collect_metrics()
+            if operator.startswith("DataSourceExec")
+        )
         total = pruned_groups = 0
         for metric in metrics.metrics():
             if metric.name in ("row_groups_pruned_statistics", "row_groups_pruned_bloom_filter"):
@@ -215,7 +247,8 @@ class ClickHouse(Engine):
     name = "clickhouse"
     dialect = ClickHouseDialect()
     settings: tuple[str, ...] = tuple(
-        f"input_format_parquet_{means}_push_down = 0" for means in ("filter", "dictionary_filter", "page_filter")
+        f"input_format_parquet_{means}_push_down = 0"
+        for means in ("filter", "dictionary_filter", "page_filter")
     )
 
     def __init__(self) -> None:
@@ -237,11 +270,15 @@ class ClickHouse(Engine):
         try:
             return self._session.query(query, answer_format).bytes().decode().splitlines()
         except Exception:  # its class depends on the release
-            self._session.query("SELECT 1", "Null")  # chdb 4.4 prefixes the next answer with the start of the failed one
+            self._session.query(
+                "SELECT 1", "Null"
+            )  # chdb 4.4 prefixes the next answer with the start of the failed one
             raise
 
     def type_of(self, path: Path, expression: str) -> str:
-        (answer,) = self.lines(f"SELECT toTypeName({expression}) FROM {self.table(path)} LIMIT 1", "TSVRaw")
+        (answer,) = self.lines(
+            f"SELECT toTypeName({expression}) FROM {self.table(path)} LIMIT 1", "TSVRaw"
+        )
         return re.sub(r"^Nullable\((.*)\)$", r"\1", answer)
 
     def pairs(self, path: Path, query: str) -> Iterator[tuple[int, int]]:
@@ -255,7 +292,10 @@ class PyArrow:
 
     def answers(self, path: Path, questions: Sequence[Question]) -> list[list[int]]:
         data = ds.dataset(path)
-        return [sorted(data.to_table(["n"], filter=self._condition(data, question))["n"].to_pylist()) for question in questions]
+        return [
+            sorted(data.to_table(["n"], filter=self._condition(data, question))["n"].to_pylist())
+            for question in questions
+        ]
 
     def _condition(self, data: Any, question: Question) -> pc.Expression:
         values = parse_texts(question.texts, _leaf_type(data.schema, question.path))
@@ -274,13 +314,19 @@ class Polars:
         schema = pq.read_schema(path)
         frames = []
         for question in questions:
-            values = pl.Series(pl.from_arrow(parse_texts(question.texts, _leaf_type(schema, question.path))))
+            values = pl.Series(
+                pl.from_arrow(parse_texts(question.texts, _leaf_type(schema, question.path)))
+            )
             column = pl.col(question.path[0])
             for name in question.path[1:]:
                 column = column.struct.field(name)
             is_old = [int(number) for number in pl.__version__.split(".")[:2]] < [1, 30]
             # An item of the series would lose nanoseconds.
-            condition = column.is_in(values if is_old else values.implode()) if question.many else column == pl.lit(values)
+            condition = (
+                column.is_in(values if is_old else values.implode())
+                if question.many
+                else column == pl.lit(values)
+            )
             frames.append(pl.scan_parquet(path).filter(condition).select("n"))
         return [sorted(frame["n"].to_list()) for frame in pl.collect_all(frames)]
 

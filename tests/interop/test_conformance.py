@@ -26,14 +26,27 @@ JAVA = Path(__file__).parent / "ConformanceReader.java"
 
 LOSES_ROWS: dict[str, set[str]] = {
     # DuckDB reads FLOAT16 as FLOAT, and hashes four bytes.
-    "duckdb": {"types/float16.parquet", *(f"floats/float16-{name}.parquet" for name in ("both-zeros", "positive-zero", "negative-zero"))}
+    "duckdb": {
+        "types/float16.parquet",
+        *(
+            f"floats/float16-{name}.parquet"
+            for name in ("both-zeros", "positive-zero", "negative-zero")
+        ),
+    }
     | {"floats/float16-nan.parquet", "floats/float16-nan-payload.parquet"},
     # arrow-rs takes bloom_filter_length for the size of the bitset, not numBytes of the header.
     "datafusion": {f"lengths/{name}.parquet" for name in ("short", "long", "bitset-only")}
-    | {f"damaged/{name}.parquet" for name in ("zero-bytes", "negative-bytes", "31-bytes", "2-gib", "into-footer")},
+    | {
+        f"damaged/{name}.parquet"
+        for name in ("zero-bytes", "negative-bytes", "31-bytes", "2-gib", "into-footer")
+    },
     "clickhouse": set(),
     # parquet-java reads as many bytes as the length states, checks neither size nor place, and queries the empty filters of BOOLEAN.
-    "parquet-java": {"booleans/empty.parquet", "damaged/31-bytes.parquet", "damaged/into-footer.parquet"}
+    "parquet-java": {
+        "booleans/empty.parquet",
+        "damaged/31-bytes.parquet",
+        "damaged/into-footer.parquet",
+    }
     | {"lengths/bitset-only.parquet", "lengths/short.parquet"},
     "hyparquet": set(),
 }
@@ -64,7 +77,9 @@ def command_of_parquet_java(scratch: Path) -> str:
     if spark is None or spark.origin is None or not shutil.which("javac"):
         pytest.skip("there is no javac, or no PySpark with the jars of parquet-java")
     class_path = f"{scratch}:{Path(spark.origin).parent / 'jars'}/*"
-    subprocess.run(["javac", "-cp", class_path, "-d", str(scratch), str(JAVA)], check=True, capture_output=True)
+    subprocess.run(
+        ["javac", "-cp", class_path, "-d", str(scratch), str(JAVA)], check=True, capture_output=True
+    )
     return f"java -Xmx1g -cp {class_path} {JAVA.stem}"
 
 
@@ -79,14 +94,20 @@ def command_of_hyparquet(scratch: Path) -> str:
     return f"node {scratch / 'conformance.mjs'}"
 
 
-COMMANDS: dict[str, Callable[[Path], str]] = {"parquet-java": command_of_parquet_java, "hyparquet": command_of_hyparquet}
+COMMANDS: dict[str, Callable[[Path], str]] = {
+    "parquet-java": command_of_parquet_java,
+    "hyparquet": command_of_hyparquet,
+}
 
 
 @each("name", sorted(LOSES_ROWS))
 def test_the_rows_that_a_reader_loses(name: str, corpus_folder: str, tmp_path: Path) -> None:
     command = COMMANDS[name](tmp_path) if name in COMMANDS else command_of_engine(name)
     report = run_conformance(corpus_folder, reader=f"{command} {{questions}}", timeout=600)
-    by_verdict = {verdict: {each.file for each in report.problems if each.verdict == verdict} for verdict in ("wrong", "failed")}
+    by_verdict = {
+        verdict: {each.file for each in report.problems if each.verdict == verdict}
+        for verdict in ("wrong", "failed")
+    }
     assert by_verdict == {"wrong": LOSES_ROWS[name], "failed": CRASHES.get(name, set())}
     results = {result.file: result for result in report.results}
     for file in SUPPORTED:

@@ -35,8 +35,15 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("drafts")
     plain = folder / "plain.parquet"
     ids = [IDS[number * 7 % len(IDS)] for number in range(len(IDS))]
-    pq.write_table(pa.table({"n": ids, "id": ids, "name": [f"name {number:04}" for number in ids]}), plain, row_group_size=100)
-    paths = {name: folder / f"{name}.parquet" for name in (*(dialect.name for dialect in DRAFTS), *IN_CHUNKS)}
+    pq.write_table(
+        pa.table({"n": ids, "id": ids, "name": [f"name {number:04}" for number in ids]}),
+        plain,
+        row_group_size=100,
+    )
+    paths = {
+        name: folder / f"{name}.parquet"
+        for name in (*(dialect.name for dialect in DRAFTS), *IN_CHUNKS)
+    }
     for name, path in paths.items():
         if name in IN_CHUNKS:
             write_draft_in_chunks(plain, COLUMNS, path, IN_CHUNKS[name])
@@ -46,11 +53,21 @@ def drafts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def questions(*numbers: int) -> list[Question]:
-    return [question for n in numbers for question in (Question(("id",), (str(n),)), Question(("name",), (f"name {n:04}",)))]
+    return [
+        question
+        for n in numbers
+        for question in (Question(("id",), (str(n),)), Question(("name",), (f"name {n:04}",)))
+    ]
 
 
-@each("name, file", product(["duckdb", "datafusion", "clickhouse", "pyarrow", "polars"], FILES), heavy=product(["spark"], FILES))
-def test_a_query_fails_or_finds_every_row_and_skips_nothing(file: str, name: str, drafts: dict[str, Path], engines: Any) -> None:
+@each(
+    "name, file",
+    product(["duckdb", "datafusion", "clickhouse", "pyarrow", "polars"], FILES),
+    heavy=product(["spark"], FILES),
+)
+def test_a_query_fails_or_finds_every_row_and_skips_nothing(
+    file: str, name: str, drafts: dict[str, Path], engines: Any
+) -> None:
     engine, stored = engines(name), questions(0, 995, 1995)
     if name in FAIL:
         with pytest.raises(Exception, match=FAIL[name]):
@@ -62,6 +79,8 @@ def test_a_query_fails_or_finds_every_row_and_skips_nothing(file: str, name: str
 
 
 @each("name", ["duckdb", "datafusion", "clickhouse"], heavy=["spark"])
-def test_a_draft_under_todays_header_loses_rows(name: str, drafts: dict[str, Path], engines: Any) -> None:
+def test_a_draft_under_todays_header_loses_rows(
+    name: str, drafts: dict[str, Path], engines: Any
+) -> None:
     stored = questions(*IDS[::25])
     assert sum(map(bool, engines(name).answers(drafts["draft2-final"], stored))) < len(stored)

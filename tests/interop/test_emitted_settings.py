@@ -54,7 +54,9 @@ def emit(path: Path) -> Any:
     return emit_for
 
 
-def assert_filters(file: Path, settings: WriterSettings, columns: set[str], *, exact: bool = True) -> None:
+def assert_filters(
+    file: Path, settings: WriterSettings, columns: set[str], *, exact: bool = True
+) -> None:
     """Assert that the file has filters of these columns in every row group, of the size that the settings promise, at the target."""
     report = inspect(file)
     promised = {entry.column: entry.bitset_bytes for entry in settings.columns}
@@ -70,14 +72,18 @@ def assert_filters(file: Path, settings: WriterSettings, columns: set[str], *, e
         assert row.bitset_bytes == most if exact else row.bitset_bytes <= most
 
 
-def test_pyarrow(emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyarrow(
+    emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     settings = emit("pyarrow")
     exec(settings.text, {"table": rows.slice(0, GROUP)})
     assert_filters(tmp_path / "data.parquet", settings, {"id", "code", "Name"}, exact=False)
 
 
-def test_polars_through_pyarrow(emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polars_through_pyarrow(
+    emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import polars
 
     monkeypatch.chdir(tmp_path)
@@ -103,7 +109,9 @@ def test_duckdb(emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.M
         assert {row.column for row in inspect("usual.parquet").filters} < {"id", "code", "Name"}
 
 
-def test_datafusion(emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datafusion(
+    emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     datafusion = pytest.importorskip("datafusion", reason="datafusion is not installed")
     monkeypatch.chdir(tmp_path)
     settings = emit("datafusion")
@@ -113,12 +121,16 @@ def test_datafusion(emit: Any, rows: pa.Table, tmp_path: Path, monkeypatch: pyte
     context.sql(settings.text.replace(";", "")).collect()
     assert_filters(tmp_path / "data.parquet", settings, {"id", "code"}, exact=False)
     # What the note says: the option of a name with an upper-case letter has no effect.
-    context.sql("COPY my_table TO 'upper.parquet' STORED AS PARQUET OPTIONS ('format.bloom_filter_enabled::Name' 'true')").collect()
+    context.sql(
+        "COPY my_table TO 'upper.parquet' STORED AS PARQUET OPTIONS ('format.bloom_filter_enabled::Name' 'true')"
+    ).collect()
     assert not inspect("upper.parquet").filters
 
 
 @pytest.mark.nightly(3)
-def test_spark(emit: Any, path: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark(
+    emit: Any, path: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = emit("spark")
     frame = spark.read.parquet(str(path)).limit(GROUP).coalesce(1)
     exec(settings.text.replace('"data"', repr(str(tmp_path / "data"))), {"df": frame})
@@ -129,7 +141,9 @@ def test_spark(emit: Any, path: Path, spark: SparkSession, tmp_path: Path, monke
 
 
 @pytest.mark.nightly(3)
-def test_properties_of_parquet_java(emit: Any, path: Path, spark: SparkSession, tmp_path: Path) -> None:
+def test_properties_of_parquet_java(
+    emit: Any, path: Path, spark: SparkSession, tmp_path: Path
+) -> None:
     settings = emit("parquet-java")
     writer = spark.read.parquet(str(path)).limit(GROUP).coalesce(1).write
     for line in settings.text.splitlines():

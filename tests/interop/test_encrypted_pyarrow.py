@@ -25,7 +25,14 @@ TABLE = pa.table(
         "tags": [[f"t{i % 90}", f"u{i}"] for i in range(5000)],
     }
 )
-WAYS = list(product(("AES_GCM_V1", "AES_GCM_CTR_V1"), ("uniform", "columns"), ("encrypted", "signed"), ("1.0", "2.0")))
+WAYS = list(
+    product(
+        ("AES_GCM_V1", "AES_GCM_CTR_V1"),
+        ("uniform", "columns"),
+        ("encrypted", "signed"),
+        ("1.0", "2.0"),
+    )
+)
 
 
 class Client(pe.KmsClient):  # type: ignore[misc]
@@ -47,7 +54,11 @@ FACTORY = pe.CryptoFactory(Client)
 
 
 def write(path: Path, algorithm: str, keys: str, footer: str, pages: str) -> None:
-    columns = {"uniform_encryption": True} if keys == "uniform" else {"column_keys": {"k1": ["name"], "kf": ["tags.list.element"]}}
+    columns = (
+        {"uniform_encryption": True}
+        if keys == "uniform"
+        else {"column_keys": {"k1": ["name"], "kf": ["tags.list.element"]}}
+    )
     config = pe.EncryptionConfiguration(
         footer_key="kf",
         encryption_algorithm=algorithm,
@@ -64,7 +75,9 @@ def write(path: Path, algorithm: str, keys: str, footer: str, pages: str) -> Non
         "write_page_index": True,
         "write_page_checksum": True,
     }
-    with pq.ParquetWriter(path, TABLE.schema, encryption_properties=properties, **options) as writer:
+    with pq.ParquetWriter(
+        path, TABLE.schema, encryption_properties=properties, **options
+    ) as writer:
         writer.write_table(TABLE, row_group_size=2000)
 
 
@@ -82,6 +95,8 @@ def test_filters_added(tmp_path: Path, algorithm: str, keys: str, footer: str, p
     # pyarrow 26 aborts the process when it reads a column with its own key in a signed file.
     readable = ["id"] if (keys, footer) == ("columns", "signed") else TABLE.column_names
     properties = FACTORY.file_decryption_properties(pe.KmsConnectionConfig())
-    assert pq.read_table(path, columns=readable, decryption_properties=properties).equals(TABLE.select(readable))
+    assert pq.read_table(path, columns=readable, decryption_properties=properties).equals(
+        TABLE.select(readable)
+    )
     remove_filters(path, in_place=True, keys=Client())
     assert path.read_bytes() == old

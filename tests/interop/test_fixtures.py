@@ -10,7 +10,11 @@ import pyarrow.parquet as pq
 from support.tables import each
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-ROWS = re.findall(r"^\| `([\w.-]+\.parquet)` \| (\S+) (\S+?),? ", (FIXTURES / "README.md").read_text(), re.MULTILINE)
+ROWS = re.findall(
+    r"^\| `([\w.-]+\.parquet)` \| (\S+) (\S+?),? ",
+    (FIXTURES / "README.md").read_text(),
+    re.MULTILINE,
+)
 
 CREATED_BY = {
     "pyarrow": "parquet-cpp-arrow version {version}",
@@ -23,7 +27,9 @@ CREATED_BY = {
 
 
 def test_each_file_has_one_row() -> None:
-    assert sorted(name for name, _, _ in ROWS) == sorted(path.name for path in FIXTURES.glob("*.parquet"))
+    assert sorted(name for name, _, _ in ROWS) == sorted(
+        path.name for path in FIXTURES.glob("*.parquet")
+    )
 
 
 @each("name, writer, version", ROWS)

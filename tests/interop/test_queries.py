@@ -35,7 +35,12 @@ CANNOT_ASK = {
 }
 """Columns whose type the engine cannot be given a literal of."""
 
-OUT_OF_RANGE = {"duckdb": r"^(1677|2262)-", "datafusion": r"^24:", "clickhouse": r"^(0001|1582|1677|2262|9999)-", "spark": r"^$"}
+OUT_OF_RANGE = {
+    "duckdb": r"^(1677|2262)-",
+    "datafusion": r"^24:",
+    "clickhouse": r"^(0001|1582|1677|2262|9999)-",
+    "spark": r"^$",
+}
 """Extremes of times that the engine has no literal for."""
 
 LOSES = {"duckdb": {"f16", "f16_zero", "dec76"}}
@@ -45,7 +50,9 @@ LOSES = {"duckdb": {"f16", "f16_zero", "dec76"}}
 def askable(engine: AnyEngine, pair: Pair) -> list[tuple[str, ...]]:
     """Return the leaves that the engine can query; a map's by the path of its values."""
     left_out = UNQUERYABLE | CANNOT_ASK[engine.name]
-    return sorted(path for path in pair.stored if path[0] not in left_out and path != ("dict", "key"))
+    return sorted(
+        path for path in pair.stored if path[0] not in left_out and path != ("dict", "key")
+    )
 
 
 def question(path: tuple[str, ...], texts: tuple[str, ...], *, many: bool) -> Question:
@@ -54,7 +61,9 @@ def question(path: tuple[str, ...], texts: tuple[str, ...], *, many: bool) -> Qu
     return Question(path, texts[:1] if path == ("words",) else texts, many and path != ("words",))
 
 
-def random_questions(engine: AnyEngine, pair: Pair, count: int, seed: int) -> Iterator[tuple[Question, bool]]:
+def random_questions(
+    engine: AnyEngine, pair: Pair, count: int, seed: int
+) -> Iterator[tuple[Question, bool]]:
     """Questions, and whether at least one row must be found. Half are `=`, half IN, half of each for something that is stored."""
     chance = random.Random(seed)
     leaves = [path for path in askable(engine, pair) if path[0] not in LOSES.get(engine.name, ())]
@@ -74,21 +83,45 @@ def check(engine: AnyEngine, pair: Pair, count: int, seed: int) -> None:
 
     before, after = engine.answers(pair.before, questions), engine.answers(pair.after, questions)
 
-    differences = [question for question, was, now in zip(questions, before, after, strict=True) if was != now]
+    differences = [
+        question for question, was, now in zip(questions, before, after, strict=True) if was != now
+    ]
     assert differences == []
-    empty = [question for (question, present), answer in zip(asking, before, strict=True) if present and not answer]
-    assert empty == [], "the engine does not find a stored value even without filters: the query is wrong"
+    empty = [
+        question
+        for (question, present), answer in zip(asking, before, strict=True)
+        if present and not answer
+    ]
+    assert empty == [], (
+        "the engine does not find a stored value even without filters: the query is wrong"
+    )
 
 
 def with_writers(*engines: str) -> list[ParameterSet]:
     """Return every engine with every writer; two of them for Spark, which takes ten times as long."""
     heavy = [pytest.mark.heavy]
-    quick = [pytest.param(engine, WRITERS[:3], id=engine) for engine in engines if engine != "spark"]
-    of_spark = [pytest.param(engine, WRITERS[3:], id=f"{engine}, files of Spark", marks=heavy) for engine in engines if engine != "spark"]
-    return [*quick, *of_spark, *(pytest.param("spark", WRITERS[::3], id="spark", marks=heavy) for engine in engines if engine == "spark")]
+    quick = [
+        pytest.param(engine, WRITERS[:3], id=engine) for engine in engines if engine != "spark"
+    ]
+    of_spark = [
+        pytest.param(engine, WRITERS[3:], id=f"{engine}, files of Spark", marks=heavy)
+        for engine in engines
+        if engine != "spark"
+    ]
+    return [
+        *quick,
+        *of_spark,
+        *(
+            pytest.param("spark", WRITERS[::3], id="spark", marks=heavy)
+            for engine in engines
+            if engine == "spark"
+        ),
+    ]
 
 
-@pytest.mark.parametrize(("engine", "writers"), with_writers(*PRUNERS, "pyarrow", "polars"), indirect=["engine"])
+@pytest.mark.parametrize(
+    ("engine", "writers"), with_writers(*PRUNERS, "pyarrow", "polars"), indirect=["engine"]
+)
 def test_the_same_rows(engine: AnyEngine, pairs: PairMaker, writers: list[str]) -> None:
     """Over all engines and writers 800 questions."""
     for writer in writers:
@@ -96,7 +129,9 @@ def test_the_same_rows(engine: AnyEngine, pairs: PairMaker, writers: list[str]) 
 
 
 @pytest.mark.parametrize(("engine", "writers"), with_writers(*PRUNERS), indirect=["engine"])
-def test_the_same_rows_for_extremes(engine: AnyEngine, pairs: PairMaker, writers: list[str]) -> None:
+def test_the_same_rows_for_extremes(
+    engine: AnyEngine, pairs: PairMaker, writers: list[str]
+) -> None:
     """Each stored value in a query of its own: least and greatest of each type, both zeros, NaNs, empty strings, the end of the day."""
     for writer in writers:
         check_extremes(engine, pairs(writer, engine.name, "extremes"))
@@ -115,5 +150,7 @@ def check_extremes(engine: AnyEngine, pair: Pair) -> None:
 
     before, after = engine.answers(pair.before, questions), engine.answers(pair.after, questions)
 
-    assert [entry for entry, was, now in zip(questions, before, after, strict=True) if was != now] == []
+    assert [
+        entry for entry, was, now in zip(questions, before, after, strict=True) if was != now
+    ] == []
     assert sum(map(bool, before)) > 0.8 * len(questions)

@@ -23,7 +23,12 @@ duckdb = pytest.importorskip("duckdb")
 
 def find_rows(path: Path, condition: str) -> list[int]:
     with duckdb.connect() as connection:
-        return [n for (n,) in connection.execute(f"SELECT n FROM '{path}' WHERE {condition} ORDER BY n").fetchall()]
+        return [
+            n
+            for (n,) in connection.execute(
+                f"SELECT n FROM '{path}' WHERE {condition} ORDER BY n"
+            ).fetchall()
+        ]
 
 
 SPANS = {
@@ -48,7 +53,9 @@ def spans(tmp_path: Path) -> Path:
     """A file of DuckDB's with INTERVAL filters, which are marked as holding the normalised form too."""
     path = tmp_path / "spans.parquet"
     rows = " UNION ALL ".join(f"SELECT {n} AS n, {sql} AS span" for n, sql in SPANS.items())
-    duckdb.sql(f"COPY (SELECT unnest([n, n]) AS n, span FROM ({rows})) TO '{path}' (FORMAT parquet)")
+    duckdb.sql(
+        f"COPY (SELECT unnest([n, n]) AS n, span FROM ({rows})) TO '{path}' (FORMAT parquet)"
+    )
     assert pq.read_metadata(path).metadata[b"duckdb.interval_bloom_filter"] == b"normalized-v1"
     return path
 
@@ -63,18 +70,23 @@ def test_our_intervals_are_found_in_every_form(spans: Path, tmp_path: Path) -> N
         assert rows == find_rows(spans, f"span = {sql}")
     with duckdb.connect() as connection:
         excluded = connection.execute(
-            "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'span', INTERVAL '77 days')", [str(ours)]
+            "SELECT bloom_filter_excludes FROM parquet_bloom_probe(?, 'span', INTERVAL '77 days')",
+            [str(ours)],
         ).fetchall()
     assert excluded == [(True,)]
 
 
 @each("value", ["0.0", "-0.0"])
 @each("name", ["datafusion"], heavy=["spark"])
-def test_filters_of_one_zero_lose_the_other(name: str, value: str, tmp_path: Path, engines: Any) -> None:
+def test_filters_of_one_zero_lose_the_other(
+    name: str, value: str, tmp_path: Path, engines: Any
+) -> None:
     """+0 and -0 are equal and hash differently: a row group that holds only one of them is skipped for a query of the other."""
     path, ours = tmp_path / "zeros.parquet", tmp_path / "ours.parquet"
     rows = pa.table({"n": [0, 1, 2, 3], "v": [0.0, 1.0, -0.0, 1.0]})
-    pq.write_table(rows, path, row_group_size=2, bloom_filter_options={"v": {"ndv": 100, "fpp": 1e-6}})
+    pq.write_table(
+        rows, path, row_group_size=2, bloom_filter_options={"v": {"ndv": 100, "fpp": 1e-6}}
+    )
     add_filters(path, ["v"], output=ours, rebuild="all")
     question = Question(("v",), (value,))
 
@@ -86,4 +98,6 @@ def test_a_filter_of_1000_bytes_fails_clickhouse(engines: Any) -> None:
     """Not a multiple of 32; parquet-java writes such sizes on request."""
     path = Path(__file__).parents[2] / "fixtures" / "spark-1000-bytes.parquet"
     with pytest.raises(RuntimeError, match="Invalid bloom filter size"):
-        engines("clickhouse").lines(f"SELECT * FROM file('{path}', Parquet) WHERE id = 1000", "Null")
+        engines("clickhouse").lines(
+            f"SELECT * FROM file('{path}', Parquet) WHERE id = 1000", "Null"
+        )

@@ -28,7 +28,11 @@ WRITERS = ["pyarrow-plain", "datafusion", "duckdb", "spark-plain"]
 PROGRAM = Path(__file__).parent / "hyparquet"
 
 INTEGERS, LONGS = {"i8", "i16", "i32", "u8", "u16", "u32"}, {"i64", "u64"}
-FLOATS, TEXTS, BYTES = {"f32", "f64", "f32_zero", "f64_zero"}, {"text", "short", "bits", "bignum"}, {"blob", "fixed4"}
+FLOATS, TEXTS, BYTES = (
+    {"f32", "f64", "f32_zero", "f64_zero"},
+    {"text", "short", "bits", "bignum"},
+    {"blob", "fixed4"},
+)
 USED = INTEGERS | LONGS | FLOATS | TEXTS | BYTES
 """Columns of types for which hyparquet queries filters: no times, no decimals, no UUIDs."""
 
@@ -47,9 +51,21 @@ def query(tmp_path_factory: pytest.TempPathFactory) -> Query:
         shutil.copy(PROGRAM / name, folder)
     (folder / "node_modules").symlink_to(installed / "node_modules")
 
-    def run(path: Path, questions: list[dict[str, Any]], *, bloom: bool = True, utf8: bool = False) -> list[dict[str, Any]]:
-        request = json.dumps({"path": str(path), "bloom": bloom, "utf8": utf8, "questions": questions})
-        done = subprocess.run(["node", "query.mjs"], cwd=folder, input=request, capture_output=True, text=True, check=False, timeout=300)
+    def run(
+        path: Path, questions: list[dict[str, Any]], *, bloom: bool = True, utf8: bool = False
+    ) -> list[dict[str, Any]]:
+        request = json.dumps(
+            {"path": str(path), "bloom": bloom, "utf8": utf8, "questions": questions}
+        )
+        done = subprocess.run(
+            ["node", "query.mjs"],
+            cwd=folder,
+            input=request,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
         assert done.returncode == 0, done.stderr
         answers: list[dict[str, Any]] = json.loads(done.stdout)
         return answers
@@ -83,13 +99,19 @@ def test_the_same_rows(query: Query, pairs: PairMaker, writer: str) -> None:
         texts = chance.choices(pair.absent[column,], k=chance.choice([2, 5, 12]) if many else 1)
         if there:
             texts[0] = chance.choice(pair.stored[column,])
-        questions.append({"column": column, "values": [value(column, text) for text in texts], "many": many})
+        questions.append(
+            {"column": column, "values": [value(column, text) for text in texts], "many": many}
+        )
         present.append(there)
 
     before, after = query(pair.before, questions), query(pair.after, questions)
 
     assert [entry["rows"] for entry in before] == [entry["rows"] for entry in after]
-    assert [question for question, there, answer in zip(questions, present, before, strict=True) if there and not answer["rows"]] == []
+    assert [
+        question
+        for question, there, answer in zip(questions, present, before, strict=True)
+        if there and not answer["rows"]
+    ] == []
 
 
 def test_bytes_that_are_no_text_are_lost_when_queried_as_text(query: Query, tmp_path: Path) -> None:

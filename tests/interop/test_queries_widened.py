@@ -43,13 +43,26 @@ COLUMNS = {
     "f32": Wide(pa.array([n * 0.25 for n in ROWS], pa.float32()), "50.5", "DOUBLE"),
     "d9": Wide(PRICES, "264.62", "DECIMAL(18,2)"),
     "d9_scale": Wide(PRICES, "264.62", "DECIMAL(20,4)"),
-    "day": Wide(pa.array([A_DAY.date() + dt.timedelta(days=n) for n in ROWS]), "'2024-02-02 00:00:00'", "TIMESTAMP"),
-    "millis": Wide(pa.array([A_DAY + dt.timedelta(hours=n) for n in ROWS], pa.timestamp("ms")), "'2024-01-02 08:00:00'", "TIMESTAMP"),
+    "day": Wide(
+        pa.array([A_DAY.date() + dt.timedelta(days=n) for n in ROWS]),
+        "'2024-02-02 00:00:00'",
+        "TIMESTAMP",
+    ),
+    "millis": Wide(
+        pa.array([A_DAY + dt.timedelta(hours=n) for n in ROWS], pa.timestamp("ms")),
+        "'2024-01-02 08:00:00'",
+        "TIMESTAMP",
+    ),
     "text": Wide(pa.array([f"t{n}" for n in ROWS]), "'t8'", "VARCHAR"),
 }
 """`text` is no wider, but bytes are another type."""
 
-CLICKHOUSE = {"BIGINT": "Int64", "DOUBLE": "Float64", "TIMESTAMP": "DateTime64(6)", "VARCHAR": "String"}
+CLICKHOUSE = {
+    "BIGINT": "Int64",
+    "DOUBLE": "Float64",
+    "TIMESTAMP": "DateTime64(6)",
+    "VARCHAR": "String",
+}
 SPARK = {"TIMESTAMP": "timestamp_ntz", "VARCHAR": "binary"}
 """Types that another engine names otherwise."""
 
@@ -61,8 +74,17 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Without filters and with ours."""
     folder = tmp_path_factory.mktemp("widened")
     before, after = folder / "before.parquet", folder / "after.parquet"
-    table = pa.table({"n": pa.array(ROWS, pa.int64()), **{name: wide.stored for name, wide in COLUMNS.items()}})
-    pq.write_table(table, before, store_decimal_as_integer=True, row_group_size=100, use_dictionary=False, store_schema=False)
+    table = pa.table(
+        {"n": pa.array(ROWS, pa.int64()), **{name: wide.stored for name, wide in COLUMNS.items()}}
+    )
+    pq.write_table(
+        table,
+        before,
+        store_decimal_as_integer=True,
+        row_group_size=100,
+        use_dictionary=False,
+        store_schema=False,
+    )
     add_filters(before, list(COLUMNS), output=after, fpp=0.001)
     return before, after
 
@@ -77,8 +99,17 @@ def test_duckdb(files: tuple[Path, Path], name: str) -> None:
     duckdb = pytest.importorskip("duckdb")
     wide = COLUMNS[name]
     literal = f"CAST({wide.literal} AS {wide.sql})"
-    for condition in (f"{name} = {literal}", f"{name} IN ({literal}, {literal})", f"CAST({name} AS {wide.sql}) = {literal}"):
-        check(*(duckdb.sql(f"SELECT n FROM '{path}' WHERE {condition} ORDER BY n").fetchall() for path in files))
+    for condition in (
+        f"{name} = {literal}",
+        f"{name} IN ({literal}, {literal})",
+        f"CAST({name} AS {wide.sql}) = {literal}",
+    ):
+        check(
+            *(
+                duckdb.sql(f"SELECT n FROM '{path}' WHERE {condition} ORDER BY n").fetchall()
+                for path in files
+            )
+        )
 
 
 @every_column
@@ -88,8 +119,12 @@ def test_datafusion(files: tuple[Path, Path], name: str) -> None:
 
     def rows(path: Path, declared_type: str, condition: str) -> list[int]:
         context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
-        context.sql(f"CREATE EXTERNAL TABLE t ({declared_type}) STORED AS PARQUET LOCATION '{path}'")
-        return sorted(row["n"] for row in context.sql(f"SELECT n FROM t WHERE {condition}").to_pylist())
+        context.sql(
+            f"CREATE EXTERNAL TABLE t ({declared_type}) STORED AS PARQUET LOCATION '{path}'"
+        )
+        return sorted(
+            row["n"] for row in context.sql(f"SELECT n FROM t WHERE {condition}").to_pylist()
+        )
 
     literal = f"CAST({wide.literal} AS {wide.sql})"
     for condition in (f"{name} = {literal}", f"{name} IN ({literal}, {literal})"):

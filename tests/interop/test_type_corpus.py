@@ -49,11 +49,14 @@ NEVER_INSERTED = {"spark": {"flag"}}
 
 Corpus = Callable[[str, str], Path]
 FILES = list(product(STYLES, VARIANTS))
-FIRST_STYLES = {style.writer: style for style in reversed(STYLES) if style.writer != "spark"}.values()
+FIRST_STYLES = {
+    style.writer: style for style in reversed(STYLES) if style.writer != "spark"
+}.values()
 QUICK = [
     (style, variant)
     for style, variant in FILES
-    if style.writer != "spark" and (variant == "extremes" or (variant == "many" and style in FIRST_STYLES))
+    if style.writer != "spark"
+    and (variant == "extremes" or (variant == "many" and style in FIRST_STYLES))
 ]
 every_file = each("style, variant", QUICK, heavy=[file for file in FILES if file not in QUICK])
 
@@ -84,7 +87,11 @@ def with_ours(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Corpu
         output = folder / f"{style}-{variant}.parquet"
         if not output.exists():
             path = corpus(style, variant)
-            columns = [column.name for column in leaves(path) if column.physical != "BOOLEAN" and not column.variant]
+            columns = [
+                column.name
+                for column in leaves(path)
+                if column.physical != "BOOLEAN" and not column.variant
+            ]
             add_filters(path, columns, output=output, rebuild="all", ndv=10**6, max_bytes=SIZE)
         return output
 
@@ -98,11 +105,17 @@ def leaves(path: Path) -> tuple[Column, ...]:
 
 def stored_filter(file: ParquetFile, row_group: int, column: Column) -> BloomFilter | None:
     stored = file.stored_filter(row_group, column)
-    return None if stored is None else BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+    return (
+        None
+        if stored is None
+        else BloomFilter(file.source.read(stored.bitset_offset, stored.header.num_bytes))
+    )
 
 
 @every_file
-def test_every_stored_value_is_maybe(corpus: Corpus, with_ours: Corpus, style: Style, variant: str) -> None:
+def test_every_stored_value_is_maybe(
+    corpus: Corpus, with_ours: Corpus, style: Style, variant: str
+) -> None:
     """As another engine reads the values, and as a person writes them."""
     path, ours = corpus(style.name, variant), with_ours(style.name, variant)
     texts = written_values(path, style)
@@ -118,11 +131,17 @@ def test_every_stored_value_is_maybe(corpus: Corpus, with_ours: Corpus, style: S
 def count(path: Path, column: Column) -> int:
     with ParquetFile.open(path) as file:
         groups = range(file.footer.num_row_groups)
-        return sum(len(values) for group in groups for values in read_chunk(file.footer, group, column, file.pages(group, column)))
+        return sum(
+            len(values)
+            for group in groups
+            for values in read_chunk(file.footer, group, column, file.pages(group, column))
+        )
 
 
 @each("style", FIRST_STYLES)
-def test_values_that_are_not_stored_are_absent(corpus: Corpus, with_ours: Corpus, style: Style) -> None:
+def test_values_that_are_not_stored_are_absent(
+    corpus: Corpus, with_ours: Corpus, style: Style
+) -> None:
     """Otherwise a filter with every bit set would pass."""
     stored = written_values(corpus(style.name, "many"), style)
     absent_texts = texts_of(table(style.kinds, "others"))
@@ -131,23 +150,37 @@ def test_values_that_are_not_stored_are_absent(corpus: Corpus, with_ours: Corpus
     count = 0
     for path, texts in absent_texts.items():
         absent = set(texts) - set(stored[path])
-        if by_path[path].physical == "INT96":  # fewer than nine digits may be shown of a finer instant
-            absent = {"{}.{:0<9}".format(*text.removesuffix("Z").partition(".")[::2]) for text in absent}
-        report = probe(with_ours(style.name, "many"), by_path[path].name, sorted(absent), filters_only=True)
+        if (
+            by_path[path].physical == "INT96"
+        ):  # fewer than nine digits may be shown of a finer instant
+            absent = {
+                "{}.{:0<9}".format(*text.removesuffix("Z").partition(".")[::2]) for text in absent
+            }
+        report = probe(
+            with_ours(style.name, "many"), by_path[path].name, sorted(absent), filters_only=True
+        )
         assert [answer.value for answer in report.values if not answer.is_absent] == []
         count += len(absent)
     assert count > 50 * len(absent_texts)
 
 
 @every_file
-def test_ours_is_bit_for_bit_the_writers(corpus: Corpus, with_ours: Corpus, style: Style, variant: str) -> None:
+def test_ours_is_bit_for_bit_the_writers(
+    corpus: Corpus, with_ours: Corpus, style: Style, variant: str
+) -> None:
     """Folded to its size, what `add_filters` built is the filter that the writer wrote."""
     compared = set()
-    with ParquetFile.open(corpus(style.name, variant)) as theirs, ParquetFile.open(with_ours(style.name, variant)) as ours:
+    with (
+        ParquetFile.open(corpus(style.name, variant)) as theirs,
+        ParquetFile.open(with_ours(style.name, variant)) as ours,
+    ):
         for row_group in range(theirs.footer.num_row_groups):
             for column in theirs.footer.columns:
                 name = column.path[0]
-                their_filter, our_filter = stored_filter(theirs, row_group, column), stored_filter(ours, row_group, column)
+                their_filter, our_filter = (
+                    stored_filter(theirs, row_group, column),
+                    stored_filter(ours, row_group, column),
+                )
                 if their_filter is None:
                     continue
                 compared.add(name)
@@ -161,7 +194,9 @@ def test_ours_is_bit_for_bit_the_writers(corpus: Corpus, with_ours: Corpus, styl
                 if (style.writer, name, variant) in OTHER_BITS:
                     assert folded != their_filter, column.name
                 elif name in HOLDS_MORE or column.physical == "INT96":
-                    assert folded == with_other_forms(their_filter, theirs, row_group, column), column.name
+                    assert folded == with_other_forms(their_filter, theirs, row_group, column), (
+                        column.name
+                    )
                 else:
                     assert folded == their_filter, column.name
     assert compared >= must_have_filters(style, variant)
@@ -189,7 +224,9 @@ def build(file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
     return bloom
 
 
-def with_other_forms(their_filter: BloomFilter, file: ParquetFile, row_group: int, column: Column) -> BloomFilter:
+def with_other_forms(
+    their_filter: BloomFilter, file: ParquetFile, row_group: int, column: Column
+) -> BloomFilter:
     """The writer's filter, and in it also what equals a stored zero, NaN, or INT96 instant before 1970."""
     bloom = their_filter.copy()
     if column.physical == "INT96":

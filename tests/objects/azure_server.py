@@ -30,11 +30,28 @@ _PACKAGE = '{"private": true, "dependencies": {"azurite": "3.35.0"}}'
 def running() -> Iterator[str]:
     """Run a server for the length of the block; yield its address. Raises NotInstallableError."""
     installed = shutil.which("azurite-blob")
-    command = [installed] if installed else ["node", str(install_npm("azurite", _PACKAGE) / "node_modules/azurite/dist/src/blob/main.js")]
+    command = (
+        [installed]
+        if installed
+        else [
+            "node",
+            str(install_npm("azurite", _PACKAGE) / "node_modules/azurite/dist/src/blob/main.js"),
+        ]
+    )
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory(prefix="azurite-") as folder:
-        options = ["--blobPort", str(port), "--location", folder, "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
-        server = subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        options = [
+            "--blobPort",
+            str(port),
+            "--location",
+            folder,
+            "--silent",
+            "--skipApiVersionCheck",
+            "--disableTelemetry",
+        ]
+        server = subprocess.Popen(
+            [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
+        )
         try:
             wait_for(server, port)
             yield f"http://127.0.0.1:{port}"
@@ -55,15 +72,26 @@ def account_signature() -> str:
 
     from sbbf_tool.storage.objects.azure import EMULATOR_KEY
 
-    everything = ResourceTypes(service=True, container=True, object=True), AccountSasPermissions.from_string("rwdxlacuptfi")
-    signature: str = generate_account_sas(ACCOUNT, EMULATOR_KEY, *everything, expiry=datetime(2099, 1, 1, tzinfo=UTC))
+    everything = (
+        ResourceTypes(service=True, container=True, object=True),
+        AccountSasPermissions.from_string("rwdxlacuptfi"),
+    )
+    signature: str = generate_account_sas(
+        ACCOUNT, EMULATOR_KEY, *everything, expiry=datetime(2099, 1, 1, tzinfo=UTC)
+    )
     return signature
 
 
 def operation(exchange: Exchange) -> str:
     """Return the name of an exchange's operation."""
     query = parse_qs(exchange.query, keep_blank_values=True)
-    parts = {"block": "PutBlock", "blocklist": "PutBlockList", "tags": "SetBlobTags", "lease": "LeaseBlob", "tier": "SetBlobTier"}
+    parts = {
+        "block": "PutBlock",
+        "blocklist": "PutBlockList",
+        "tags": "SetBlobTags",
+        "lease": "LeaseBlob",
+        "tier": "SetBlobTier",
+    }
     match exchange.method, query.get("comp", [""])[0]:
         case "PUT", "block" if "x-ms-copy-source" in exchange.headers:
             return "PutBlockFromURL"
@@ -86,8 +114,13 @@ def operation(exchange: Exchange) -> str:
 
 def blocks_of(data: bytes, size: int = 2 << 20, id_bytes: int = 8) -> list[tuple[str, bytes]]:
     """Split data into blocks, each with its id."""
-    ids = [base64.b64encode(number.to_bytes(id_bytes, "big")).decode() for number in range(-(-len(data) // size))]
-    return [(block_id, data[number * size : (number + 1) * size]) for number, block_id in enumerate(ids)]
+    ids = [
+        base64.b64encode(number.to_bytes(id_bytes, "big")).decode()
+        for number in range(-(-len(data) // size))
+    ]
+    return [
+        (block_id, data[number * size : (number + 1) * size]) for number, block_id in enumerate(ids)
+    ]
 
 
 @dataclass
@@ -100,12 +133,25 @@ class Container:
     def url(self, key: str) -> str:
         return f"az://{self.name}/{key}"
 
-    def send(self, method: str, key: str, query: dict[str, str] | None = None, headers: dict[str, str] | None = None, body: bytes = b""):  # type: ignore[no-untyped-def]
+    def send(
+        self,
+        method: str,
+        key: str,
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+        body: bytes = b"",
+    ):  # type: ignore[no-untyped-def]
         """Send a request that is not counted, straight to the server."""
         import requests
 
         url = f"{self.proxy.upstream}/{ACCOUNT}/{self.name}/{quote(key, safe='/~')}?{urlencode(query or {})}&{account_signature()}"
-        answer = requests.request(method, url, headers={"x-ms-version": "2021-12-02", **(headers or {})}, data=body, timeout=60)
+        answer = requests.request(
+            method,
+            url,
+            headers={"x-ms-version": "2021-12-02", **(headers or {})},
+            data=body,
+            timeout=60,
+        )
         answer.raise_for_status()
         return SimpleNamespace(headers=answer.headers, body=answer.content)
 

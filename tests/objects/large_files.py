@@ -20,15 +20,28 @@ def large() -> bytes:
     random = np.random.default_rng(7)
     ids = random.integers(0, 1 << 40, ROWS) * 2
     ids[ROWS // 2] = PRESENT
-    payload = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), ROWS, [None, pa.py_buffer(random.bytes(ROWS * 16))])
+    payload = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(16), ROWS, [None, pa.py_buffer(random.bytes(ROWS * 16))]
+    )
     out = io.BytesIO()
     table = pa.table({"id": ids, "payload": payload})
     # The size of 20,000 payloads, at which newer versions of pyarrow end a page anyway: tests count what is read ahead of one.
-    pq.write_table(table, out, row_group_size=ROWS // ROW_GROUPS, compression="none", use_dictionary=False, data_page_size=320_000)
+    pq.write_table(
+        table,
+        out,
+        row_group_size=ROWS // ROW_GROUPS,
+        compression="none",
+        use_dictionary=False,
+        data_page_size=320_000,
+    )
     return out.getvalue()
 
 
 def small(rows: int = 300) -> bytes:
     out = io.BytesIO()
-    pq.write_table(pa.table({"id": range(0, rows * 2, 2), "name": [f"name {n}" for n in range(rows)]}), out, row_group_size=100)
+    pq.write_table(
+        pa.table({"id": range(0, rows * 2, 2), "name": [f"name {n}" for n in range(rows)]}),
+        out,
+        row_group_size=100,
+    )
     return out.getvalue()

@@ -46,9 +46,14 @@ def test_attributes_go_along(container, blocks):
         "x_ms_tags": "team=lake&cost%20centre=1%2F2",
     }
     url = (
-        container.put_blocks("x.parquet", blocks_of(large()), **attributes) if blocks else container.put("x.parquet", small(), **attributes)
+        container.put_blocks("x.parquet", blocks_of(large()), **attributes)
+        if blocks
+        else container.put("x.parquet", small(), **attributes)
     )
-    old, old_tags = container.head("x.parquet"), container.send("GET", "x.parquet", {"comp": "tags"}).body
+    old, old_tags = (
+        container.head("x.parquet"),
+        container.send("GET", "x.parquet", {"comp": "tags"}).body,
+    )
     assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
     new = container.head("x.parquet")
     prefixes = ("x-ms-meta-", "content-", "cache-", "x-ms-access-tier", "x-ms-tag")
@@ -74,7 +79,12 @@ def test_a_block_that_is_cut_is_uploaded_in_part(container):
 
 def test_a_leased_blob_is_refused(container):
     url = container.put("x.parquet", small())
-    container.send("PUT", "x.parquet", {"comp": "lease"}, {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "60"})
+    container.send(
+        "PUT",
+        "x.parquet",
+        {"comp": "lease"},
+        {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "60"},
+    )
     container.proxy.forget()
     with pytest.raises(RefusedError, match="the object is leased"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
@@ -91,7 +101,9 @@ def test_other_kinds_of_blobs_are_refused(container):
 def test_unreadable_tags_are_refused(container):
     url = container.put("x.parquet", small(), x_ms_tags="a=b")
     container.fail("GetBlobTags", 403)
-    with pytest.raises(RefusedError, match="the object's tags cannot be read, so the new version would lack them"):
+    with pytest.raises(
+        RefusedError, match="the object's tags cannot be read, so the new version would lack them"
+    ):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     (warning,) = sbbf_tool.add_filters(url, ["id"], output=container.url("y.parquet")).warnings
     assert "tags could not be read" in warning
@@ -130,12 +142,21 @@ def test_the_store_copies_more_bytes_than_are_uploaded(container, monkeypatch):
     def copy(exchange):
         if operation(exchange) == "PutBlockFromURL":
             headers = exchange.headers
-            source = headers["x-ms-copy-source"].replace(container.proxy.url, container.proxy.upstream)
-            request = urllib.request.Request(source, headers={"x-ms-range": headers["x-ms-source-range"]})
+            source = headers["x-ms-copy-source"].replace(
+                container.proxy.url, container.proxy.upstream
+            )
+            request = urllib.request.Request(
+                source, headers={"x-ms-range": headers["x-ms-source-range"]}
+            )
             assert headers["x-ms-source-if-match"] == container.head("x.parquet")["etag"]
             query = dict(pair.split("=") for pair in exchange.query.split("&"))
             data = urllib.request.urlopen(request).read()
-            container.send("PUT", "x.parquet", {"comp": "block", "blockid": urllib.parse.unquote(query["blockid"])}, body=data)
+            container.send(
+                "PUT",
+                "x.parquet",
+                {"comp": "block", "blockid": urllib.parse.unquote(query["blockid"])},
+                body=data,
+            )
             return 201
         return None
 
@@ -153,7 +174,9 @@ def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch)
     url = container.put("x.parquet", large())
     container.fail("PutBlockFromURL", 403)
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
-    assert "the service did not copy old bytes itself, so they were uploaded (access denied" in warning
+    assert (
+        "the service did not copy old bytes itself, so they were uploaded (access denied" in warning
+    )
     assert "sig=" not in warning
     assert container.get("x.parquet")[: len(large())] == large()
 
@@ -165,9 +188,30 @@ def test_bytes_that_the_store_does_not_copy_are_uploaded(container, monkeypatch)
         ([5, 5], 9, 12, True, 1, [(5, 9, False), (9, 12, False)]),
         ([5, 5], 5, 5, True, 1, []),
         ([], 10, 12, True, 0, [(0, 10, False), (10, 12, False)]),
-        ([], 40 * MIB, 41 * MIB, True, 0, [(0, 32 * MIB, True), (32 * MIB, 40 * MIB, True), (40 * MIB, 41 * MIB, False)]),
-        ([], 20 * MIB, 21 * MIB, False, 0, [(0, 16 * MIB, False), (16 * MIB, 20 * MIB, False), (20 * MIB, 21 * MIB, False)]),
-        ([1] * 50_000, 50_000, 50_001, True, 49_998, [(49_998, 50_000, False), (50_000, 50_001, False)]),
+        (
+            [],
+            40 * MIB,
+            41 * MIB,
+            True,
+            0,
+            [(0, 32 * MIB, True), (32 * MIB, 40 * MIB, True), (40 * MIB, 41 * MIB, False)],
+        ),
+        (
+            [],
+            20 * MIB,
+            21 * MIB,
+            False,
+            0,
+            [(0, 16 * MIB, False), (16 * MIB, 20 * MIB, False), (20 * MIB, 21 * MIB, False)],
+        ),
+        (
+            [1] * 50_000,
+            50_000,
+            50_001,
+            True,
+            49_998,
+            [(49_998, 50_000, False), (50_000, 50_001, False)],
+        ),
     ],
 )
 def test_planned_blocks(sizes, keep, size, can_copy, num_old, parts):

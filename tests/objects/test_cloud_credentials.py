@@ -45,9 +45,15 @@ def root_log() -> Iterator[io.StringIO]:
     root.removeHandler(handler)
 
 
-def use_account(container: azure_server.Container, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
+def use_account(
+    container: azure_server.Container, monkeypatch: pytest.MonkeyPatch, **settings: str
+) -> None:
     """Use the account of the emulator, with these settings in place of its key."""
-    names = {"ACCOUNT_NAME": azure_server.ACCOUNT, "ENDPOINT": f"{container.proxy.url}/{azure_server.ACCOUNT}", **settings}
+    names = {
+        "ACCOUNT_NAME": azure_server.ACCOUNT,
+        "ENDPOINT": f"{container.proxy.url}/{azure_server.ACCOUNT}",
+        **settings,
+    }
     for name, value in names.items():
         monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
     monkeypatch.delenv("AZURE_STORAGE_USE_EMULATOR")
@@ -55,10 +61,14 @@ def use_account(container: azure_server.Container, monkeypatch: pytest.MonkeyPat
     container.proxy.forget()
 
 
-@pytest.mark.parametrize("fault", [None, 403, pytest.param(500, marks=HEAVY), pytest.param("cut", marks=HEAVY)])
+@pytest.mark.parametrize(
+    "fault", [None, 403, pytest.param(500, marks=HEAVY), pytest.param("cut", marks=HEAVY)]
+)
 def test_changes_of_azure_print_no_signature(container, fault, capfd, root_log, monkeypatch):
     url = container.put("x.parquet", large())
-    use_account(container, monkeypatch, SAS_TOKEN=f"{azure_server.account_signature()}&extra={SECRET}")
+    use_account(
+        container, monkeypatch, SAS_TOKEN=f"{azure_server.account_signature()}&extra={SECRET}"
+    )
     root_log.truncate(0)
     # Also of the URL with which the service itself would read.
     monkeypatch.setattr(azure, "MOST_UPLOADED_AGAIN", 1 << 20)
@@ -71,10 +81,16 @@ def test_changes_of_azure_print_no_signature(container, fault, capfd, root_log, 
         assert "sig=" not in printed
         assert code != 70, printed
         assert fault is not None or words[0] == "resize" or code == 0, printed
-    assert any(SECRET in exchange.query for exchange in container.proxy.exchanges if exchange.method == "PUT")
+    assert any(
+        SECRET in exchange.query
+        for exchange in container.proxy.exchanges
+        if exchange.method == "PUT"
+    )
 
 
-@pytest.mark.parametrize("fault", [403, pytest.param(500, marks=HEAVY), pytest.param("cut", marks=HEAVY)])
+@pytest.mark.parametrize(
+    "fault", [403, pytest.param(500, marks=HEAVY), pytest.param("cut", marks=HEAVY)]
+)
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 def test_changes_of_azure_print_no_key(container, fault, method, capfd, root_log, monkeypatch):
     url = container.put("x.parquet", small())
@@ -90,8 +106,13 @@ def test_changes_of_azure_print_no_key(container, fault, method, capfd, root_log
 def test_a_bearer_token_is_sent_and_not_printed(container, monkeypatch):
     url = container.put("x.parquet", small())
     use_account(container, monkeypatch, TOKEN=SECRET)
-    for call in (lambda: sbbf_tool.inspect(url), lambda: sbbf_tool.add_filters(url, ["id"], in_place=True)):
-        with pytest.raises(UnreadableError, match=r"access denied|the server answered|only supported with HTTPS") as caught:
+    for call in (
+        lambda: sbbf_tool.inspect(url),
+        lambda: sbbf_tool.add_filters(url, ["id"], in_place=True),
+    ):
+        with pytest.raises(
+            UnreadableError, match=r"access denied|the server answered|only supported with HTTPS"
+        ) as caught:
             call()
         assert SECRET not in str(caught.value)
     assert container.proxy.exchanges[0].headers["authorization"] == f"Bearer {SECRET}"
@@ -115,7 +136,9 @@ def token_server() -> Iterator[tuple[str, list[bytes]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = json.dumps({"access_token": SECRET, "expires_in": 3600, "token_type": "Bearer"}).encode()
+            answer = json.dumps(
+                {"access_token": SECRET, "expires_in": 3600, "token_type": "Bearer"}
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(answer)))
@@ -130,7 +153,9 @@ def token_server() -> Iterator[tuple[str, list[bytes]]]:
 
 
 @pytest.mark.parametrize("fault", [None, 401, 500])
-def test_a_service_account_of_google(google_bucket, token_server, fault, monkeypatch, capfd, root_log):
+def test_a_service_account_of_google(
+    google_bucket, token_server, fault, monkeypatch, capfd, root_log
+):
     pytest.importorskip("google.auth", reason="the Python package google-auth is not installed")
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
@@ -139,7 +164,9 @@ def test_a_service_account_of_google(google_bucket, token_server, fault, monkeyp
 
     url = google_bucket.put("x.parquet", small())
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode()
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
     account = {
         "type": "service_account",
         "client_email": "me@example.iam.gserviceaccount.com",
@@ -152,15 +179,23 @@ def test_a_service_account_of_google(google_bucket, token_server, fault, monkeyp
     monkeypatch.setattr(google, "_service_account", lambda: account)
     forget_clients()
     if fault is not None:
-        google_bucket.proxy.fault = lambda exchange: fault if google_server.operation(exchange) == "Upload" else None
+        google_bucket.proxy.fault = lambda exchange: (
+            fault if google_server.operation(exchange) == "Upload" else None
+        )
     code = run(["add-filter", url, "-c", "id", "--in-place", "--verbose"])
     assert code == {None: 0, 401: 4, 500: 5}[fault]
     printed = "".join(capfd.readouterr()) + root_log.getvalue()
     assert SECRET not in printed
     assert "PRIVATE KEY" not in printed
-    (upload, *_) = (exchange for exchange in google_bucket.proxy.exchanges if google_server.operation(exchange) == "Upload")
+    (upload, *_) = (
+        exchange
+        for exchange in google_bucket.proxy.exchanges
+        if google_server.operation(exchange) == "Upload"
+    )
     assert upload.headers["authorization"] == f"Bearer {SECRET}"
-    assert len(token_server[1]) == 1 or fault == 401  # a token serves until it expires, or is rejected
+    assert (
+        len(token_server[1]) == 1 or fault == 401
+    )  # a token serves until it expires, or is rejected
 
 
 @pytest.mark.parametrize("service", ["moto_bucket", "google_bucket"])
@@ -173,7 +208,9 @@ def test_the_reader_accepts_the_costs_of_each_request(service, request, monkeypa
     assert run(["add-filter", bucket.url("lake/"), "-c", "id", "--in-place"]) == 0
     assert sbbf_tool.verify(url).is_sound
     for exchange in bucket.proxy.exchanges:
-        payer = exchange.headers.get("x-amz-request-payer") or exchange.headers.get("x-goog-user-project")
+        payer = exchange.headers.get("x-amz-request-payer") or exchange.headers.get(
+            "x-goog-user-project"
+        )
         assert payer in ("requester", "ours") or "userProject=ours" in exchange.query
 
 
@@ -208,8 +245,15 @@ def test_a_service_account_whose_key_cannot_be_used(google_bucket, tmp_path, mon
     from sbbf_tool.storage.objects import google
 
     url = google_bucket.put("x.parquet", small())
-    account = {"type": "service_account", "client_email": "me", "private_key": SECRET, "token_uri": "http://127.0.0.1:1/"}
-    monkeypatch.setattr(google, "_service_account", lambda: {**account, "gcs_base_url": google_bucket.proxy.url})
+    account = {
+        "type": "service_account",
+        "client_email": "me",
+        "private_key": SECRET,
+        "token_uri": "http://127.0.0.1:1/",
+    }
+    monkeypatch.setattr(
+        google, "_service_account", lambda: {**account, "gcs_base_url": google_bucket.proxy.url}
+    )
     forget_clients()
     with pytest.raises(Exception, match="no usable credentials") as caught:
         sbbf_tool.add_filters(url, ["id"], in_place=True)

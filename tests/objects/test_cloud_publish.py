@@ -30,18 +30,39 @@ class Cloud:
     store: Any
 
     def __post_init__(self) -> None:
-        self.is_azure, self.is_s3 = isinstance(self.store, azure_server.Container), isinstance(self.store, Bucket)
+        self.is_azure, self.is_s3 = (
+            isinstance(self.store, azure_server.Container),
+            isinstance(self.store, Bucket),
+        )
         others: list[str] = []
         if self.is_s3:
-            self.operation, others = attrgetter("operation"), ["CreateMultipartUpload", "UploadPartCopy", "ListParts"]
-            self.step_of_small, self.step_of_large, self.step_of_tail = "PutObject", "CompleteMultipartUpload", "UploadPart"
+            self.operation, others = (
+                attrgetter("operation"),
+                ["CreateMultipartUpload", "UploadPartCopy", "ListParts"],
+            )
+            self.step_of_small, self.step_of_large, self.step_of_tail = (
+                "PutObject",
+                "CompleteMultipartUpload",
+                "UploadPart",
+            )
         elif self.is_azure:
             self.operation = azure_server.operation
-            self.step_of_small, self.step_of_large, self.step_of_tail = "PutBlob", "PutBlockList", "PutBlock"
+            self.step_of_small, self.step_of_large, self.step_of_tail = (
+                "PutBlob",
+                "PutBlockList",
+                "PutBlock",
+            )
         else:
             self.operation = google_server.operation
-            self.step_of_small, self.step_of_large, self.step_of_tail = "Upload", "Compose", "Upload"
-        self.steps = [(self.step_of_small, small()), *((step, large()) for step in (self.step_of_large, self.step_of_tail, *others))]
+            self.step_of_small, self.step_of_large, self.step_of_tail = (
+                "Upload",
+                "Compose",
+                "Upload",
+            )
+        self.steps = [
+            (self.step_of_small, small()),
+            *((step, large()) for step in (self.step_of_large, self.step_of_tail, *others)),
+        ]
         self.proxy, self.get, self.url = self.store.proxy, self.store.get, self.store.url
 
     def put(self, key: str, data: bytes) -> str:
@@ -54,7 +75,11 @@ class Cloud:
         """Return what an unfinished change of the object left."""
         if self.is_s3:
             return self.store.unfinished()
-        return self.store.block_ids(key, "uncommitted") if self.is_azure else [name for name in self.store.names() if ".sbbf-" in name]
+        return (
+            self.store.block_ids(key, "uncommitted")
+            if self.is_azure
+            else [name for name in self.store.names() if ".sbbf-" in name]
+        )
 
     def fail(self, step: str, answer: Any, times: int | None = None) -> list[object]:
         """Give this answer to each request of one operation, or call a function then; return the list of these requests."""
@@ -85,7 +110,9 @@ def cloud(request: pytest.FixtureRequest) -> Cloud:
     return Cloud(request.getfixturevalue(request.param))
 
 
-WITHOUT_S3 = pytest.mark.parametrize("cloud", ["container", "google_bucket"], ids=["azure", "google"], indirect=True)
+WITHOUT_S3 = pytest.mark.parametrize(
+    "cloud", ["container", "google_bucket"], ids=["azure", "google"], indirect=True
+)
 
 
 def test_only_the_tail_of_a_large_object_is_uploaded(cloud):
@@ -96,13 +123,18 @@ def test_only_the_tail_of_a_large_object_is_uploaded(cloud):
     assert cloud.get("lake/large.parquet")[: len(large())] == large()
     assert cloud.rest("lake/large.parquet") == []
     assert sbbf_tool.verify(url).is_sound
-    assert [sbbf_tool.probe(url, "id", [value]).is_absent for value in (ABSENT, PRESENT)] == [True, False]
+    assert [sbbf_tool.probe(url, "id", [value]).is_absent for value in (ABSENT, PRESENT)] == [
+        True,
+        False,
+    ]
 
 
 def test_a_small_object_is_put_in_one_request(cloud):
     url = cloud.put("small.parquet", small())
     assert sbbf_tool.add_filters(url, ["id", "name"], in_place=True).warnings == ()
-    assert [exchange.method in ("PUT", "POST") for exchange in cloud.proxy.exchanges].count(True) == 1
+    assert [exchange.method in ("PUT", "POST") for exchange in cloud.proxy.exchanges].count(
+        True
+    ) == 1
     assert cloud.get("small.parquet")[: len(small())] == small()
     assert sbbf_tool.verify(url).is_sound
 
@@ -113,7 +145,10 @@ def test_a_listing_whose_requests_fail_once_is_whole(cloud, capfd):
     failed = set()
 
     def fail(exchange):
-        if cloud.operation(exchange) not in ("ListBlobs", "List", "ListObjectsV2") or exchange.query in failed:
+        if (
+            cloud.operation(exchange) not in ("ListBlobs", "List", "ListObjectsV2")
+            or exchange.query in failed
+        ):
             return None
         failed.add(exchange.query)
         return 503
@@ -133,9 +168,15 @@ def test_requests_per_object(cloud):
         assert run(["add-filter", cloud.url("lake/"), "-c", "id", "--in-place"]) == 0
         expected = Counter({**reads, last: 1})
         if data is large():
-            expected += Counter({cloud.step_of_tail: 1, "GetBlockList" if cloud.is_azure else "Delete": 1})
+            expected += Counter(
+                {cloud.step_of_tail: 1, "GetBlockList" if cloud.is_azure else "Delete": 1}
+            )
         counts = Counter(map(cloud.operation, cloud.proxy.exchanges))
-        assert {name: count for name, count in counts.items() if name not in ("List", "ListBlobs", "Download", "GetBlob")} == expected
+        assert {
+            name: count
+            for name, count in counts.items()
+            if name not in ("List", "ListBlobs", "Download", "GetBlob")
+        } == expected
 
 
 def test_every_change_in_place(cloud):
@@ -160,7 +201,9 @@ def test_a_new_object_beside_the_old_one(cloud, data):
     with pytest.raises(RefusedError, match="the target exists"):
         sbbf_tool.add_filters(url, ["id"], output=cloud.url(new))
     other = f"other-{len(data)}.parquet"
-    done = cloud.come_between(cloud.step_of_large if data is large() else cloud.step_of_small, other, b"theirs")
+    done = cloud.come_between(
+        cloud.step_of_large if data is large() else cloud.step_of_small, other, b"theirs"
+    )
     with pytest.raises(RefusedError, match="the target exists"):
         sbbf_tool.add_filters(url, ["id"], output=cloud.url(other))
     assert (len(done), cloud.get(other)) == (1, b"theirs")
@@ -171,10 +214,15 @@ def test_an_object_that_changes_meanwhile_keeps_the_change(cloud):
     for step, data in cloud.steps:
         url, theirs = cloud.put("x.parquet", data), data[:-1000] + bytes(1000)
         done = cloud.come_between(step, "x.parquet", theirs)
-        with pytest.raises(ChangedError, match=f"{url}: the object changed while it was worked on; run the command again"):
+        with pytest.raises(
+            ChangedError,
+            match=f"{url}: the object changed while it was worked on; run the command again",
+        ):
             sbbf_tool.add_filters(url, ["id"], in_place=True)
         assert (len(done), cloud.get("x.parquet")) == (1, theirs)
-        assert cloud.is_azure or cloud.rest("x.parquet") == []  # the service deletes blocks that are in no blob
+        assert (
+            cloud.is_azure or cloud.rest("x.parquet") == []
+        )  # the service deletes blocks that are in no blob
 
 
 def test_a_write_with_a_lost_response_is_recognised(cloud):
@@ -197,7 +245,9 @@ def test_a_write_whose_outcome_is_unknown_is_uncertain(cloud):
             return None if not lost else "lose answer" if lost[-1] is exchange else "cut"
 
         cloud.proxy.fault = lose
-        with pytest.raises(UncertainWriteError, match="it is unknown whether the object was written"):
+        with pytest.raises(
+            UncertainWriteError, match="it is unknown whether the object was written"
+        ):
             sbbf_tool.add_filters(url, ["id"], in_place=True)
         cloud.proxy.forget()
         assert cloud.get("x.parquet")[: len(data)] == data
@@ -244,8 +294,13 @@ def test_a_kill_leaves_a_whole_object_and_the_next_run_removes_the_rest(cloud, n
         cloud.fail(step, kill)
         with cloud.proxy.draining():
             command = [sys.executable, "-c", program, "add-filter", url, "-c", "id", "--in-place"]
-            running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-            assert running[0].wait(timeout=120) == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+            running.append(
+                subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            )
+            assert (
+                running[0].wait(timeout=120)
+                == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+            )
         cloud.proxy.forget()
         assert cloud.get("lake/x.parquet") == large()
         assert number == signal.SIGKILL or cloud.is_azure or cloud.rest("lake/x.parquet") == []

@@ -46,7 +46,11 @@ def test_the_key_of_the_key_service_goes_along(google_bucket):
     key = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
     google_bucket.server.attributes["x.parquet"] = {"kmsKeyName": f"{key}/cryptoKeyVersions/3"}
     sbbf_tool.add_filters(url, ["id"], in_place=True)
-    writes = [exchange for exchange in google_bucket.proxy.exchanges if operation(exchange) in ("Upload", "Compose")]
+    writes = [
+        exchange
+        for exchange in google_bucket.proxy.exchanges
+        if operation(exchange) in ("Upload", "Compose")
+    ]
     assert len(writes) == 2
     assert f"kmsKeyName={key.replace('/', '%2F')}&" in f"{writes[0].query}&"
     assert google_bucket.server.attributes["x.parquet"]["destination"]["kmsKeyName"] == key
@@ -57,8 +61,14 @@ def test_the_key_of_the_key_service_goes_along(google_bucket):
     [
         ({"temporaryHold": True}, "the object is under a hold"),
         ({"eventBasedHold": True}, "the object is under a hold"),
-        ({"retentionExpirationTime": "2020-01-01T00:00:00Z"}, "the object or its bucket has a retention policy"),
-        ({"retention": {"mode": "Unlocked", "retainUntilTime": "2099-01-01T00:00:00Z"}}, "the object or its bucket has a retention policy"),
+        (
+            {"retentionExpirationTime": "2020-01-01T00:00:00Z"},
+            "the object or its bucket has a retention policy",
+        ),
+        (
+            {"retention": {"mode": "Unlocked", "retainUntilTime": "2099-01-01T00:00:00Z"}},
+            "the object or its bucket has a retention policy",
+        ),
         ({"customerEncryption": {"encryptionAlgorithm": "AES256"}}, "customer-supplied key"),
         ({"contentEncoding": "gzip"}, "content encoding gzip"),
     ],
@@ -73,7 +83,9 @@ def test_what_cannot_be_carried_is_refused(google_bucket, attributes, message):
 
 def test_a_warning_reports_an_access_list(google_bucket):
     url = google_bucket.put("x.parquet", small())
-    google_bucket.server.attributes["x.parquet"] = {"acl": [{"entity": "allUsers", "role": "READER"}]}
+    google_bucket.server.attributes["x.parquet"] = {
+        "acl": [{"entity": "allUsers", "role": "READER"}]
+    }
     (warning,) = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
     assert "access list was not kept" in warning
 
@@ -132,7 +144,9 @@ def test_concurrent_changes_of_one_object(google_bucket):
 def test_a_server_without_generations_is_refused(google_bucket, monkeypatch):
     url = google_bucket.put("x.parquet", small())
     really = cloud.CloudStore._version
-    monkeypatch.setattr(cloud.CloudStore, "_version", lambda self, meta: really(self, {**meta, "version": None}))
+    monkeypatch.setattr(
+        cloud.CloudStore, "_version", lambda self, meta: really(self, {**meta, "version": None})
+    )
     with pytest.raises(RefusedError, match="the server states no generation"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
 
@@ -143,5 +157,7 @@ def test_checksums_of_concatenated_bytes(lengths):
         return base64.b64encode(google_crc32c.Checksum(data).digest()).decode()
 
     parts = [os.urandom(length) for length in lengths]
-    assert google.checksum_of((checksum(part), len(part)) for part in parts) == checksum(b"".join(parts))
+    assert google.checksum_of((checksum(part), len(part)) for part in parts) == checksum(
+        b"".join(parts)
+    )
     assert checksum(b"123456789") == "4waSgw=="  # RFC 3720, section B.4

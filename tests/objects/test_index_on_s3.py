@@ -23,7 +23,9 @@ def write(number: int, fpp: float = 1e-6) -> bytes:
     """Write values that are spread over all files, so that bounds exclude none."""
     buffer = io.BytesIO()
     values = pa.array(np.arange(ROWS) * FILES + number)
-    pq.write_table(pa.table({"v": values}), buffer, bloom_filter_options={"v": {"ndv": ROWS, "fpp": fpp}})
+    pq.write_table(
+        pa.table({"v": values}), buffer, bloom_filter_options={"v": {"ndv": ROWS, "fpp": fpp}}
+    )
     return buffer.getvalue()
 
 
@@ -35,7 +37,10 @@ def upload(bucket: Bucket, index: Path) -> str:
 
 def requests(bucket: Bucket) -> list[tuple[str, str]]:
     """Return the method and the object of each request since the last call, or the prefix of a listing."""
-    found = [(exchange.method, exchange.path.partition("?")[0].rpartition("/")[2]) for exchange in bucket.proxy.exchanges]
+    found = [
+        (exchange.method, exchange.path.partition("?")[0].rpartition("/")[2])
+        for exchange in bucket.proxy.exchanges
+    ]
     bucket.proxy.forget()
     return found
 
@@ -45,19 +50,31 @@ def test_a_key_takes_few_requests(moto_bucket: Bucket, tmp_path: Path, capsys) -
         moto_bucket.put(f"lake/{number:03}.parquet", write(number, 1e-6 if number % 2 else 1e-3))
     lake, local = moto_bucket.url("lake/"), tmp_path / "lake.sbbfx"
     report = build_index(lake, "v", str(local))
-    assert (report.files, report.new_files, report.data_bytes, report.segments, report.classes) == (FILES, FILES, 0, 1, 2)
+    assert (report.files, report.new_files, report.data_bytes, report.segments, report.classes) == (
+        FILES,
+        FILES,
+        0,
+        1,
+        2,
+    )
     index = upload(moto_bucket, local)
     requests(moto_bucket)
     wanted = moto_bucket.url("lake/007.parquet")
     assert prune_index(index, {"v": [FILES * 3 + 7]}, listing=False) == [wanted]
     made = requests(moto_bucket)
-    by_object = {name.partition(".")[2]: [name for _, other in made if other == name] for _, name in made}
+    by_object = {
+        name.partition(".")[2]: [name for _, other in made if other == name] for _, name in made
+    }
     assert len(by_object["json"]) == 1
     # One to open the file, and at most one for each class.
     assert len(by_object["blocks.parquet"]) <= 1 + report.classes
     assert len(by_object["units.parquet"]) <= 3
     assert prune_index(index, {"v": [FILES * 3 + 7]}) == [wanted]
-    assert not [name for _, name in requests(moto_bucket) if name.endswith(".parquet") and name.startswith("0")]
+    assert not [
+        name
+        for _, name in requests(moto_bucket)
+        if name.endswith(".parquet") and name.startswith("0")
+    ]
     (row,) = run(Probe("v", [FILES * 3 + 7]), index)
     assert row.path == wanted
     assert row.report == next(iter(run(Probe("v", [FILES * 3 + 7]), wanted))).report
@@ -65,17 +82,26 @@ def test_a_key_takes_few_requests(moto_bucket: Bucket, tmp_path: Path, capsys) -
     moto_bucket.put("lake/003.parquet", write(7))
     moto_bucket.put("lake/new.parquet", write(1))
     moto_bucket.client.delete_object(Bucket=moto_bucket.name, Key="lake/007.parquet")
-    rows = {row.path.rpartition("/")[2]: row.report for row in run(Probe("v", [FILES * 3 + 7]), index)}
-    assert {name: bool(report and report.hits) for name, report in rows.items()} == {"003.parquet": True, "new.parquet": False}
+    rows = {
+        row.path.rpartition("/")[2]: row.report for row in run(Probe("v", [FILES * 3 + 7]), index)
+    }
+    assert {name: bool(report and report.hits) for name, report in rows.items()} == {
+        "003.parquet": True,
+        "new.parquet": False,
+    }
     report = update_index(str(local))
     assert (report.new_files, report.vanished_files) == (2, 2)
-    assert [row.path for row in run(Probe("v", [FILES * 3 + 7]), local)] == [moto_bucket.url("lake/003.parquet")]
+    assert [row.path for row in run(Probe("v", [FILES * 3 + 7]), local)] == [
+        moto_bucket.url("lake/003.parquet")
+    ]
     capsys.readouterr()
     assert sbbf(["probe", index, "v", str(FILES * 3 + 7), "--format", "names"]) == 0
     assert capsys.readouterr().out == f"{moto_bucket.url('lake/003.parquet')}\n"
 
 
-def test_a_damaged_index_in_a_store_is_an_error(moto_bucket: Bucket, tmp_path: Path, capsys) -> None:
+def test_a_damaged_index_in_a_store_is_an_error(
+    moto_bucket: Bucket, tmp_path: Path, capsys
+) -> None:
     moto_bucket.put("lake/a.parquet", write(0))
     moto_bucket.put("lake/b.parquet", write(1))
     local = tmp_path / "lake.sbbfx"

@@ -37,16 +37,35 @@ def test_a_run_ends_while_its_requests_hang(request, service, method, number, ex
     released, are_hung, hung = threading.Event(), threading.Event(), []
 
     def hang(exchange):
-        if exchange.method in method and exchange.path.endswith(".parquet") | ("upload" in exchange.path):
+        if exchange.method in method and exchange.path.endswith(".parquet") | (
+            "upload" in exchange.path
+        ):
             hung.append(exchange)
             if len(hung) >= HANGING:
                 are_hung.set()
             released.wait(300)
 
     bucket.proxy.fault = hang
-    command = [sys.executable, "-c", PROGRAM, "add-filter", bucket.url("lake/"), "-c", "id", "--in-place", "--jobs", "1"]
+    command = [
+        sys.executable,
+        "-c",
+        PROGRAM,
+        "add-filter",
+        bucket.url("lake/"),
+        "-c",
+        "id",
+        "--in-place",
+        "--jobs",
+        "1",
+    ]
     with bucket.proxy.draining():
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
             assert are_hung.wait(120)
             begin = time.monotonic()

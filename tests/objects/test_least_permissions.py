@@ -44,8 +44,13 @@ def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[object, Allow]]:
             monkeypatch.setenv(name, value)
 
         def allow(iam: object, name: str, actions: Sequence[str]) -> None:
-            policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": list(actions), "Resource": "*"}]}
-            iam.put_user_policy(UserName=name, PolicyName="policy", PolicyDocument=json.dumps(policy))
+            policy = {
+                "Version": "2012-10-17",
+                "Statement": [{"Effect": "Allow", "Action": list(actions), "Resource": "*"}],
+            }
+            iam.put_user_policy(
+                UserName=name, PolicyName="policy", PolicyDocument=json.dumps(policy)
+            )
 
         keys = {}
         iam = boto3.Session(region_name="us-east-1").client("iam")
@@ -53,7 +58,9 @@ def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[object, Allow]]:
             iam.create_user(UserName=name)
             keys[name] = iam.create_access_key(UserName=name)["AccessKey"]
         allow(iam, "owner", ["*"])
-        owner = boto3.Session(keys["owner"]["AccessKeyId"], keys["owner"]["SecretAccessKey"], region_name="us-east-1")
+        owner = boto3.Session(
+            keys["owner"]["AccessKeyId"], keys["owner"]["SecretAccessKey"], region_name="us-east-1"
+        )
         s3, iam = owner.client("s3"), owner.client("iam")
         s3.create_bucket(Bucket="bucket")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", keys["user"]["AccessKeyId"])
@@ -67,7 +74,9 @@ def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[object, Allow]]:
 
 
 def documented() -> list[str]:
-    (row,) = re.findall(r"\| S3 \| `s3:GetObject`.*", (REPOSITORY / "docs/how-to/object-stores.md").read_text())
+    (row,) = re.findall(
+        r"\| S3 \| `s3:GetObject`.*", (REPOSITORY / "docs/how-to/object-stores.md").read_text()
+    )
     return re.findall(r"s3:\w+", row)
 
 
@@ -75,20 +84,39 @@ def test_the_documented_permissions_suffice(user, tmp_path: Path, fixtures: Path
     s3, allow = user
     allow(documented())
     large = tmp_path / "large.parquet"
-    pq.write_table(pa.table({"user_id": pa.array(range(700_000), pa.int64())}), large, use_dictionary=False, compression="none")
+    pq.write_table(
+        pa.table({"user_id": pa.array(range(700_000), pa.int64())}),
+        large,
+        use_dictionary=False,
+        compression="none",
+    )
     assert large.stat().st_size > 5 << 20
     for path, tags in ((fixtures / "events.parquet", "a=b"), (large, "")):
         s3.put_object(Bucket="bucket", Key=path.name, Body=path.read_bytes(), Tagging=tags)
         assert run(["add-filter", f"s3://bucket/{path.name}", "-c", "user_id", "--in-place"]) == 0
         assert inspect(f"s3://bucket/{path.name}").filters
     orders = fixtures / "delta" / "orders"
-    files = {f"orders/{path.relative_to(orders)}": path.read_bytes() for path in orders.rglob("*") if path.is_file()}
+    files = {
+        f"orders/{path.relative_to(orders)}": path.read_bytes()
+        for path in orders.rglob("*")
+        if path.is_file()
+    }
     for key, data in files.items():
         s3.put_object(Bucket="bucket", Key=key, Body=data)
-    words = ["add-filter", "s3://bucket/orders", "-c", "user_id", "--in-place", "--allow", "conditional-put"]
+    words = [
+        "add-filter",
+        "s3://bucket/orders",
+        "-c",
+        "user_id",
+        "--in-place",
+        "--allow",
+        "conditional-put",
+    ]
     assert run(words) == 5
     assert "cannot be removed" in capsys.readouterr().err
-    left = {entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket", Prefix="orders/")["Contents"]} - files.keys()
+    left = {
+        entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket", Prefix="orders/")["Contents"]
+    } - files.keys()
     assert [re.sub(r"[0-9a-f]{16}-\d+", "", key) for key in left] == ["orders/_sbbf-run-"]
     allow([*documented(), DELETE])
     assert run(words) == 0

@@ -29,7 +29,12 @@ MIB, GIB, TIB = 1 << 20, 1 << 30, 1 << 40
         ("gs://bucket/x", "gs", "gs://bucket", "x"),
         ("gcs://bucket/x", "gs", "gs://bucket", "x"),
         ("az://container/x", "azure", "az://container", "x"),
-        ("abfss://container@account.dfs.core.windows.net/x", "azure", "abfss://container@account.dfs.core.windows.net", "x"),
+        (
+            "abfss://container@account.dfs.core.windows.net/x",
+            "azure",
+            "abfss://container@account.dfs.core.windows.net",
+            "x",
+        ),
         ("https://host:8443/a/b.parquet", "http", "https://host:8443", "a/b.parquet"),
         ("http://[::1]:80/x", "http", "http://[::1]:80", "x"),
         ("hdfs://namenode:8020/user/x", "hdfs", "hdfs://namenode:8020", "user/x"),
@@ -50,10 +55,18 @@ def test_names_that_match_nothing(url):
 
 MATCHES = [
     ("a/*.parquet", ["a/x.parquet"], ["a/b/x.parquet", "b/x.parquet", "a/x.parquet2"]),
-    ("a/**/x.parquet", ["a/x.parquet", "a/b/x.parquet", "a/b/c/x.parquet"], ["x.parquet", "a/bx.parquet"]),
+    (
+        "a/**/x.parquet",
+        ["a/x.parquet", "a/b/x.parquet", "a/b/c/x.parquet"],
+        ["x.parquet", "a/bx.parquet"],
+    ),
     ("a/**", ["a/b", "a/b/c.parquet"], ["b/a"]),
     ("day=*", ["day=1/x.parquet", "day=1/h=2/x.parquet"], ["x/day=1", "day/x.parquet"]),
-    ("[ab]?[!c].parquet", ["axd.parquet", "b-e.parquet"], ["axc.parquet", "cxd.parquet", "a/d.parquet"]),
+    (
+        "[ab]?[!c].parquet",
+        ["axd.parquet", "b-e.parquet"],
+        ["axc.parquet", "cxd.parquet", "a/d.parquet"],
+    ),
     ("a.b+c(", ["a.b+c("], ["aXb+c(", "a.bbc("]),
     ("[", ["["], ["a"]),
 ]
@@ -103,7 +116,9 @@ def test_local_files_load_nothing_that_speaks_to_services(fixtures):
 def test_an_error_names_the_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.delitem(sys.modules, "sbbf_tool.storage.objects.cloud", raising=False)
-    with pytest.raises(UsageError, match=r"needs the package obstore; pip install 'sbbf-tool\[gcs\]'"):
+    with pytest.raises(
+        UsageError, match=r"needs the package obstore; pip install 'sbbf-tool\[gcs\]'"
+    ):
         places.open_source("gs://some-bucket/x.parquet")
 
 
@@ -111,4 +126,6 @@ def test_an_http_server_accepts_no_writes(fixtures):
     import sbbf_tool
 
     with pytest.raises(RefusedError, match=r"sbbf cannot write to .*; write to a local file"):
-        sbbf_tool.add_filters(fixtures / "events.parquet", ["user_id"], output="https://host/new.parquet")
+        sbbf_tool.add_filters(
+            fixtures / "events.parquet", ["user_id"], output="https://host/new.parquet"
+        )

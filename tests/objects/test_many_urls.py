@@ -24,13 +24,17 @@ def lake(moto_bucket, tmp_path):
     """Three objects with the values 0 to 9, 10 to 19 and 20 to 29, and one that is broken."""
     path = tmp_path / "one.parquet"
     for number, name in enumerate(NAMES):
-        pq.write_table(pa.table({"id": list(range(10 * number, 10 * number + 10)), "x": [number] * 10}), path)
+        pq.write_table(
+            pa.table({"id": list(range(10 * number, 10 * number + 10)), "x": [number] * 10}), path
+        )
         moto_bucket.put(name, path.read_bytes())
     moto_bucket.put("lake/day=3/torn.parquet", path.read_bytes()[:-20])
     return moto_bucket
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])])
+@pytest.fixture(
+    params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])]
+)
 def sbbf(request, lake, capfd) -> Sbbf:
     """Run a command on a runner; return its exit code, the documents of files in order, the summary, and standard error."""
     runner: tuple[str, ...] = ()
@@ -45,9 +49,17 @@ def sbbf(request, lake, capfd) -> Sbbf:
         output = capfd.readouterr()
         documents = list(map(json.loads, output.out.splitlines()))
         files = sorted(
-            (document for document in documents if document["schema"] != "sbbf.summary"), key=lambda document: str(document.get("file"))
+            (document for document in documents if document["schema"] != "sbbf.summary"),
+            key=lambda document: str(document.get("file")),
         )
-        return code, files, next((document for document in documents if document["schema"] == "sbbf.summary"), None), output.err
+        return (
+            code,
+            files,
+            next(
+                (document for document in documents if document["schema"] == "sbbf.summary"), None
+            ),
+            output.err,
+        )
 
     return sbbf
 
@@ -79,9 +91,16 @@ def test_prefixes_globs_and_urls(lake, sbbf):
         code, files, summary, _ = sbbf("inspect", *patterns)
         assert [document["file"] for document in files] == urls(lake, *expected)
         assert summary is not None
-        assert (code, summary["files"]) == (3 if "lake/day=3/torn.parquet" in expected else 0, len(expected))
+        assert (code, summary["files"]) == (
+            3 if "lake/day=3/torn.parquet" in expected else 0,
+            len(expected),
+        )
     code, files, summary, _ = sbbf("inspect", lake.url(NAMES[0]))
-    assert (code, [document["file"] for document in files], summary) == (0, [lake.url(NAMES[0])], None)
+    assert (code, [document["file"] for document in files], summary) == (
+        0,
+        [lake.url(NAMES[0])],
+        None,
+    )
     code, files, summary, _ = sbbf("inspect", lake.url("lake/"), "--where", "day < 2")
     assert (code, [document["file"] for document in files]) == (0, urls(lake, *NAMES[:2]))
     code, files, _, output = sbbf("inspect", lake.url("none/*.parquet"))
@@ -99,9 +118,16 @@ def test_what_is_done_to_files_is_done_to_objects(lake, sbbf):
     assert all(sbbf_tool.verify(url).is_sound for url in urls(lake, *NAMES))
 
     code, files, summary, _ = sbbf("add-filter", good, "-c", "id", "--in-place")
-    assert (code, [document["skipped"] for document in files], summary and summary["skipped"]) == (0, [1] * 3, 3)
+    assert (code, [document["skipped"] for document in files], summary and summary["skipped"]) == (
+        0,
+        [1] * 3,
+        3,
+    )
     code, files, _, _ = sbbf("verify", good)
-    assert (code, [[result["false_negatives"] for result in document["filters"]] for document in files]) == (0, [[0]] * 3)
+    assert (
+        code,
+        [[result["false_negatives"] for result in document["filters"]] for document in files],
+    ) == (0, [[0]] * 3)
     code, files, _, _ = sbbf("check", good, "--require", "id")
     assert (code, [document["failed"] for document in files]) == (0, [False] * 3)
     code, files, _, _ = sbbf("probe", good, "-c", "id", "--value", "15", "--value", "25")
@@ -119,7 +145,11 @@ def test_what_is_done_to_files_is_done_to_objects(lake, sbbf):
 
 def test_a_second_run_with_a_state_lists_the_objects_and_reads_none(lake, sbbf, tmp_path):
     good = lake.url("lake/day=[12]/*.parquet")
-    for arguments in (["add-filter", good, "-c", "id", "--in-place"], ["verify", good], ["check", good]):
+    for arguments in (
+        ["add-filter", good, "-c", "id", "--in-place"],
+        ["verify", good],
+        ["check", good],
+    ):
         code, first, summary, output = sbbf(*arguments, "--state", tmp_path / "state.sqlite")
         assert (code, summary and summary["unchanged"]) == (0, 0), output
         lake.proxy.forget()

@@ -43,7 +43,9 @@ def test_reads_return_the_stored_bytes(site):
 def test_a_signed_url_is_requested_whole_and_shown_without_its_signature(site, capsys):
     url = site.put("events.parquet", small()) + "?X-Amz-Signature=hush&x=a%2Fb"
     assert run(["inspect", url]) == 0
-    assert {path for _, path, _ in site.requests} == {"/events.parquet?X-Amz-Signature=hush&x=a%2Fb"}
+    assert {path for _, path, _ in site.requests} == {
+        "/events.parquet?X-Amz-Signature=hush&x=a%2Fb"
+    }
     site.status = 403
     assert run(["inspect", url]) == 3
     site.status = None
@@ -103,7 +105,10 @@ def test_a_server_that_does_not_distinguish_versions_is_not_read(site):
 
 def test_a_server_without_ranges_is_not_misread(site):
     site.knows_ranges = False
-    with pytest.raises(UnreadableError, match="does not support range requests: it sent the whole file; download the file"):
+    with pytest.raises(
+        UnreadableError,
+        match="does not support range requests: it sent the whole file; download the file",
+    ):
         open_source(site.put("x", large()))
 
 
@@ -140,7 +145,11 @@ def google(google_bucket: google_server.Bucket) -> Put:
     return google_bucket.put
 
 
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.environment(minutes=1)) for name in ("azure", "google")])
+@pytest.fixture(
+    params=[
+        pytest.param(name, marks=pytest.mark.environment(minutes=1)) for name in ("azure", "google")
+    ]
+)
 def put(request: pytest.FixtureRequest) -> Put:
     method: Put = request.getfixturevalue(request.param)
     return method
@@ -166,7 +175,12 @@ def test_a_changed_object_is_an_error_and_no_mixture(put):
 
 
 def test_listing(put):
-    for key in ("lake/a=1/x.parquet", "lake/a=1/_y.parquet", "lake/a=2/z.parquet", "lake2/q.parquet"):
+    for key in (
+        "lake/a=1/x.parquet",
+        "lake/a=1/_y.parquet",
+        "lake/a=2/z.parquet",
+        "lake2/q.parquet",
+    ):
         url = put(key, small())
     root = url.removesuffix("lake2/q.parquet")
 
@@ -181,7 +195,10 @@ def test_listing(put):
 def test_errors_are_one_line(put, capsys):
     url = put("x.parquet", small())
     assert run(["inspect", url.replace("x.parquet", "none.parquet")]) == 3
-    assert capsys.readouterr().err == f"sbbf: {url.replace('x.parquet', 'none.parquet')}: no such object\n"
+    assert (
+        capsys.readouterr().err
+        == f"sbbf: {url.replace('x.parquet', 'none.parquet')}: no such object\n"
+    )
     assert run(["inspect", put("empty.parquet", b"")]) == 3
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -197,13 +214,18 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_settings")
 def test_missing_credentials_are_reported(capsys, monkeypatch):
-    for value, problem in (("", "no usable credentials"), ("token\n", "AZURE_STORAGE_TOKEN has a control character, such as a line break")):
+    for value, problem in (
+        ("", "no usable credentials"),
+        ("token\n", "AZURE_STORAGE_TOKEN has a control character, such as a line break"),
+    ):
         monkeypatch.setenv("AZURE_STORAGE_TOKEN", value)
         assert run(["inspect", "az://container/x.parquet"]) == 3
         line = capsys.readouterr().err
         assert line.startswith("sbbf: az://container/x.parquet")
         assert f": {problem}" in line
-        assert line.endswith("; check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and the like\n")
+        assert line.endswith(
+            "; check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY and the like\n"
+        )
 
 
 @pytest.mark.usefixtures("no_settings")
@@ -212,9 +234,16 @@ def test_a_store_that_cannot_be_reached_does_not_lack_credentials(tmp_path, monk
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", azure_server.ACCOUNT)
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "a2V5")
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"http://127.0.0.1:{port}/{azure_server.ACCOUNT}")
-    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(google_server.write_account(tmp_path, f"http://127.0.0.1:{port}")))
+    monkeypatch.setenv(
+        "GOOGLE_SERVICE_ACCOUNT",
+        str(google_server.write_account(tmp_path, f"http://127.0.0.1:{port}")),
+    )
     # An HTTP server is given no credentials, whatever its URLs are called.
-    for url in ("az://container/x.parquet", "gs://bucket/x.parquet", f"http://127.0.0.1:{port}/Account/token.parquet"):
+    for url in (
+        "az://container/x.parquet",
+        "gs://bucket/x.parquet",
+        f"http://127.0.0.1:{port}/Account/token.parquet",
+    ):
         assert run(["inspect", url]) == 3
         assert f"sbbf: {url}: the service cannot be reached" in capsys.readouterr().err
 
@@ -254,7 +283,10 @@ def test_every_write_is_refused(store, tmp_path):
         with pytest.raises(RefusedError, match="sbbf cannot write to HDFS"):
             store.ensure_writable(target, in_place=in_place)
     (tmp_path / "old").write_bytes(small())
-    with LocalSource(tmp_path / "old") as source, pytest.raises(RefusedError, match="sbbf cannot write to"):
+    with (
+        LocalSource(tmp_path / "old") as source,
+        pytest.raises(RefusedError, match="sbbf cannot write to"),
+    ):
         store.replace(source, target, PlannedSource(target.name, source, source.size, [b"x"]))
     assert os.listdir(tmp_path) == ["old"]
 
@@ -264,5 +296,7 @@ def test_without_hadoop_the_error_names_the_settings():
 
     if os.environ.get("HADOOP_HOME") or os.environ.get("ARROW_LIBHDFS_DIR"):
         pytest.skip("there is a Hadoop here")
-    with pytest.raises(UnreadableError, match=r"HDFS cannot be reached .*pyarrow needs a Hadoop installation"):
+    with pytest.raises(
+        UnreadableError, match=r"HDFS cannot be reached .*pyarrow needs a Hadoop installation"
+    ):
         open_source("hdfs://127.0.0.1:1/x.parquet")

@@ -19,7 +19,9 @@ from support.buckets import Bucket
 pytestmark = pytest.mark.heavy
 
 
-@pytest.mark.parametrize(("step", "data"), [("PutObject", small()), ("CompleteMultipartUpload", large())])
+@pytest.mark.parametrize(
+    ("step", "data"), [("PutObject", small()), ("CompleteMultipartUpload", large())]
+)
 def test_a_store_without_conditions_is_looked_at_before_the_write(bucket, step, data):
     url = bucket.put("x.parquet", data)
 
@@ -29,7 +31,10 @@ def test_a_store_without_conditions_is_looked_at_before_the_write(bucket, step, 
             bucket.put("x.parquet", small(600))
 
     bucket.proxy.fault = rival
-    with pytest.raises(ChangedError, match=f"{url}: the object changed while it was worked on; run the command again"):
+    with pytest.raises(
+        ChangedError,
+        match=f"{url}: the object changed while it was worked on; run the command again",
+    ):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.get("x.parquet") == small(600)
     assert bucket.unfinished() == []
@@ -75,14 +80,24 @@ def killed_at(bucket: Bucket, url: str, step: str, number: int) -> int:
     bucket.proxy.fault = kill
     with bucket.proxy.draining():
         command = [sys.executable, "-c", PROGRAM, "add-filter", url, "-c", "id", "--in-place"]
-        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        running.append(
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        )
         code = running[0].wait(timeout=120)
     bucket.proxy.forget()
     return code
 
 
 @pytest.mark.parametrize(
-    "step", ["GetObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy", "ListParts", "CompleteMultipartUpload"]
+    "step",
+    [
+        "GetObject",
+        "CreateMultipartUpload",
+        "UploadPart",
+        "UploadPartCopy",
+        "ListParts",
+        "CompleteMultipartUpload",
+    ],
 )
 def test_a_kill_leaves_a_whole_object(bucket, step):
     url = bucket.put("large.parquet", large())
@@ -96,12 +111,16 @@ def test_a_kill_leaves_a_whole_object(bucket, step):
     else:
         # The half is out of sight. The next command works, and says that it is there.
         report = sbbf_tool.add_filters(url, ["id"], in_place=True)
-        assert any("unfinished upload" in warning for warning in report.warnings) == bool(bucket.unfinished())
+        assert any("unfinished upload" in warning for warning in report.warnings) == bool(
+            bucket.unfinished()
+        )
     assert sbbf_tool.verify(url).is_sound
 
 
 @pytest.mark.parametrize("step", ["CreateMultipartUpload", "UploadPartCopy"])
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_a_terminated_command_leaves_nothing(bucket, step, number, exit_code):
     url = bucket.put("large.parquet", large())
     assert killed_at(bucket, url, step, number) == exit_code
@@ -123,9 +142,26 @@ def test_uploads_in_parts_are_aborted(moto_bucket, operation, number, exit_code)
             released.wait(300)
 
     moto_bucket.proxy.fault = hang
-    command = [sys.executable, "-c", PROGRAM, "add-filter", moto_bucket.url("lake/"), "-c", "id", "--in-place", "--jobs", "1"]
+    command = [
+        sys.executable,
+        "-c",
+        PROGRAM,
+        "add-filter",
+        moto_bucket.url("lake/"),
+        "-c",
+        "id",
+        "--in-place",
+        "--jobs",
+        "1",
+    ]
     with moto_bucket.proxy.draining():
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
             assert is_hung.wait(120)
             os.killpg(process.pid, number)

@@ -10,25 +10,45 @@ import pytest
 import sbbf_tool
 from objects.large_files import ABSENT, PRESENT, large, small
 from sbbf_tool.cli import run
-from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import (
+    RefusedError,
+    UncertainWriteError,
+    UnreadableError,
+    UsageError,
+    WriteError,
+)
 from support.tables import each
 
 
 def test_only_the_tail_of_a_large_object_is_uploaded(bucket):
-    url = bucket.put("lake/large.parquet", large(), Metadata={"who": "me"}, ContentType="application/x-own", CacheControl="max-age=60")
+    url = bucket.put(
+        "lake/large.parquet",
+        large(),
+        Metadata={"who": "me"},
+        ContentType="application/x-own",
+        CacheControl="max-age=60",
+    )
     report = sbbf_tool.add_filters(url, ["id"], in_place=True)
     new = bucket.get("lake/large.parquet")
     tail = report.new_bytes - report.old_bytes
     assert new[: len(large())] == large()
     assert report.new_bytes == len(new)
-    uploads = [exchange for exchange in bucket.proxy.exchanges if exchange.operation == "UploadPart"]
+    uploads = [
+        exchange for exchange in bucket.proxy.exchanges if exchange.operation == "UploadPart"
+    ]
     assert [exchange.uploaded for exchange in uploads] == [tail]
     assert bucket.proxy.uploaded < tail + 2000  # beyond the tail, the list of parts
     assert bucket.proxy.count("UploadPartCopy") == 1
-    assert bucket.proxy.count("CompleteMultipartUpload") == 2  # conditional, which Swift does not know; then after a look
+    assert (
+        bucket.proxy.count("CompleteMultipartUpload") == 2
+    )  # conditional, which Swift does not know; then after a look
     assert bucket.unfinished() == []
     head = bucket.head("lake/large.parquet")
-    assert (head["Metadata"], head["ContentType"], head["CacheControl"]) == ({"who": "me"}, "application/x-own", "max-age=60")
+    assert (head["Metadata"], head["ContentType"], head["CacheControl"]) == (
+        {"who": "me"},
+        "application/x-own",
+        "max-age=60",
+    )
     assert sbbf_tool.verify(url).is_sound
     assert sbbf_tool.probe(url, "id", [ABSENT]).is_absent
     assert not sbbf_tool.probe(url, "id", [PRESENT]).is_absent
@@ -38,7 +58,10 @@ def test_values_are_read_once_and_verified_from_the_same_read(bucket):
     url = bucket.put("large.parquet", large())
     report = sbbf_tool.add_filters(url, ["id"], in_place=True)
     tail = report.new_bytes - report.old_bytes
-    column = sum(pq.read_metadata(io.BytesIO(large())).row_group(n).column(0).total_compressed_size for n in range(3))
+    column = sum(
+        pq.read_metadata(io.BytesIO(large())).row_group(n).column(0).total_compressed_size
+        for n in range(3)
+    )
     # The column once, what is fetched ahead of it, the footer, and what is read back.
     assert column < bucket.proxy.downloaded - tail < column * 1.6 + 300_000
     assert len(bucket.proxy.exchanges) < 60
@@ -70,7 +93,13 @@ def test_between_the_file_system_and_the_store(bucket, tmp_path):
 
 @pytest.mark.heavy
 def test_keys_are_not_decoded(bucket):
-    for key in ("with space.parquet", "per%20cent.parquet", "plus+and#hash.parquet", "ünïcödé=ł.parquet", "day=2026-01-31/quest?.parquet"):
+    for key in (
+        "with space.parquet",
+        "per%20cent.parquet",
+        "plus+and#hash.parquet",
+        "ünïcödé=ł.parquet",
+        "day=2026-01-31/quest?.parquet",
+    ):
         url = bucket.put(key, large() if "%" in key or "?" in key else small())
         sbbf_tool.add_filters(url, ["id"], in_place=True)
         assert len(sbbf_tool.inspect(url).filters) == 3
@@ -87,7 +116,11 @@ def test_queries_that_cannot_be_answered_are_refused(bucket, capsys):
 
 
 def test_files_of_tables_are_refused(bucket):
-    markers = {"delta": "delta/_delta_log/0.json", "hudi": "hudi/.hoodie/hoodie.properties", "iceberg": "iceberg/metadata/v1.metadata.json"}
+    markers = {
+        "delta": "delta/_delta_log/0.json",
+        "hudi": "hudi/.hoodie/hoodie.properties",
+        "iceberg": "iceberg/metadata/v1.metadata.json",
+    }
     for name, marker in markers.items():
         bucket.put(marker, b"{}")
         url = bucket.put(f"{name}/data/day=1/file.parquet", small())
@@ -98,7 +131,9 @@ def test_files_of_tables_are_refused(bucket):
 
 def test_an_abort_that_fails_is_in_the_hint(bucket):
     url = bucket.put("large.parquet", large())
-    bucket.proxy.fault = lambda exchange: 500 if exchange.operation in ("UploadPart", "AbortMultipartUpload") else None
+    bucket.proxy.fault = lambda exchange: (
+        500 if exchange.operation in ("UploadPart", "AbortMultipartUpload") else None
+    )
     with pytest.raises(WriteError, match="an unfinished upload remains"):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     assert bucket.unfinished() == ["large.parquet"]
@@ -110,7 +145,10 @@ def test_unfinished_uploads_of_others_are_reported_and_kept(bucket):
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet")
     bucket.client.create_multipart_upload(Bucket=bucket.name, Key="large.parquet.other")
     warnings = sbbf_tool.add_filters(url, ["id"], in_place=True).warnings
-    assert any(warning.startswith("earlier unfinished uploads of the object remain") for warning in warnings)
+    assert any(
+        warning.startswith("earlier unfinished uploads of the object remain")
+        for warning in warnings
+    )
     assert sorted(bucket.unfinished()) == ["large.parquet", "large.parquet.other"]
 
 
@@ -133,7 +171,9 @@ def test_metadata_tags_and_class_go_along(moto_bucket, data):
     url = moto_bucket.put("x.parquet", data, **attributes)
     sbbf_tool.add_filters(url, ["id"], in_place=True)
     head = moto_bucket.head("x.parquet")
-    assert {name: head.get(name) for name in attributes if name != "Tagging"} == {k: v for k, v in attributes.items() if k != "Tagging"}
+    assert {name: head.get(name) for name in attributes if name != "Tagging"} == {
+        k: v for k, v in attributes.items() if k != "Tagging"
+    }
     tags = moto_bucket.client.get_object_tagging(Bucket=moto_bucket.name, Key="x.parquet")["TagSet"]
     assert {tag["Key"]: tag["Value"] for tag in tags} == {"team": "lake", "cost centre": "1/2"}
     assert sbbf_tool.verify(url).is_sound
@@ -145,11 +185,19 @@ def test_the_write_itself_is_on_condition(moto_bucket, data):
     url = moto_bucket.put("x.parquet", data)
     tag = moto_bucket.head("x.parquet")["ETag"]
     assert sbbf_tool.add_filters(url, ["id"], in_place=True).warnings == ()
-    (write,) = (exchange for exchange in moto_bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
+    (write,) = (
+        exchange
+        for exchange in moto_bucket.proxy.exchanges
+        if exchange.operation in ("PutObject", "CompleteMultipartUpload")
+    )
     assert write.headers["if-match"] == tag
     moto_bucket.proxy.forget()
     sbbf_tool.remove_filters(url, output=moto_bucket.url(f"{len(data)}.parquet"))
-    (write,) = (exchange for exchange in moto_bucket.proxy.exchanges if exchange.operation in ("PutObject", "CompleteMultipartUpload"))
+    (write,) = (
+        exchange
+        for exchange in moto_bucket.proxy.exchanges
+        if exchange.operation in ("PutObject", "CompleteMultipartUpload")
+    )
     assert write.headers["if-none-match"] == "*"
 
 
@@ -174,9 +222,12 @@ def test_an_object_whose_tag_is_no_hash_of_its_bytes_is_uncertain(moto_bucket):
 
 def test_a_replacement_without_readable_tags_is_refused(moto_bucket):
     url = moto_bucket.put("x.parquet", small(), Tagging="a=b")
-    moto_bucket.proxy.fault = lambda exchange: 403 if exchange.operation == "GetObjectTagging" else None
+    moto_bucket.proxy.fault = lambda exchange: (
+        403 if exchange.operation == "GetObjectTagging" else None
+    )
     with pytest.raises(
-        RefusedError, match="the object's tags cannot be read, so the new version would lack them; allow s3:GetObjectTagging"
+        RefusedError,
+        match="the object's tags cannot be read, so the new version would lack them; allow s3:GetObjectTagging",
     ):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
     (warning,) = sbbf_tool.add_filters(url, ["id"], output=moto_bucket.url("y.parquet")).warnings
@@ -200,12 +251,23 @@ def test_archives_and_locks_are_refused(moto_bucket):
     with pytest.raises(UnreadableError, match=archived):
         sbbf_tool.verify(url)
     # Restored, it can be read for some days, and its new version could not.
-    moto_bucket.client.restore_object(Bucket=moto_bucket.name, Key="cold.parquet", RestoreRequest={"Days": 1})
-    with pytest.raises(RefusedError, match="the object is in storage class DEEP_ARCHIVE, in which a new version could not be read"):
+    moto_bucket.client.restore_object(
+        Bucket=moto_bucket.name, Key="cold.parquet", RestoreRequest={"Days": 1}
+    )
+    with pytest.raises(
+        RefusedError,
+        match="the object is in storage class DEEP_ARCHIVE, in which a new version could not be read",
+    ):
         sbbf_tool.add_filters(url, ["id"], in_place=True)
-    moto_bucket.client.create_bucket(Bucket=f"{moto_bucket.name}-locked", ObjectLockEnabledForBucket=True)
+    moto_bucket.client.create_bucket(
+        Bucket=f"{moto_bucket.name}-locked", ObjectLockEnabledForBucket=True
+    )
     moto_bucket.client.put_object(
-        Bucket=f"{moto_bucket.name}-locked", Key="x.parquet", Body=small(), ObjectLockLegalHoldStatus="ON", ChecksumAlgorithm="CRC32"
+        Bucket=f"{moto_bucket.name}-locked",
+        Key="x.parquet",
+        Body=small(),
+        ObjectLockLegalHoldStatus="ON",
+        ChecksumAlgorithm="CRC32",
     )
     moto_bucket.proxy.forget()
     with pytest.raises(RefusedError, match="the object is locked"):

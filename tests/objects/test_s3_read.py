@@ -35,12 +35,22 @@ def test_a_probe_of_many_row_groups_takes_few_requests_in_one_round(bucket, caps
     bucket.proxy.forget()
     assert run(["probe", url, "id", str(ABSENT), "--verbose"]) == 1
     # The listing, the end of the object, and of each filter that is not in it the header and the block.
-    assert bucket.proxy.operations() == ["ListObjectsV2", *["GetObject"] * (bucket.proxy.count("GetObject"))]
+    assert bucket.proxy.operations() == [
+        "ListObjectsV2",
+        *["GetObject"] * (bucket.proxy.count("GetObject")),
+    ]
     assert bucket.proxy.count("GetObject") <= 4
-    downloaded = sum(exchange.downloaded for exchange in bucket.proxy.exchanges if exchange.operation == "GetObject")
+    downloaded = sum(
+        exchange.downloaded
+        for exchange in bucket.proxy.exchanges
+        if exchange.operation == "GetObject"
+    )
     assert downloaded < size / 25
     requests = bucket.proxy.count("GetObject")
-    assert capsys.readouterr().err.splitlines()[-1] == f"read {downloaded:,} bytes of 1 file in {requests} requests"
+    assert (
+        capsys.readouterr().err.splitlines()[-1]
+        == f"read {downloaded:,} bytes of 1 file in {requests} requests"
+    )
     assert run(["probe", url, "id", str(PRESENT), "--quiet"]) == 0
 
 
@@ -50,7 +60,9 @@ def test_headers_alone_take_few_bytes(bucket):
     whole = sbbf_tool.inspect(url)
     bucket.proxy.forget()
     report = sbbf_tool.inspect(url, bitsets=False)
-    sizes, expected_sizes = ([(row.header_bytes, row.bitset_bytes) for row in each.filters] for each in (report, whole))
+    sizes, expected_sizes = (
+        [(row.header_bytes, row.bitset_bytes) for row in each.filters] for each in (report, whole)
+    )
     assert sizes == expected_sizes
     bitsets = sum(row.bitset_bytes for row in report.filters)
     # The end of the object, and the headers before it.
@@ -62,13 +74,23 @@ def test_reads_return_the_stored_bytes(bucket):
     url = bucket.put("large.parquet", data)
     with open_source(url) as source:
         assert source.size == len(data)
-        for offset, length in ((0, 4), (4, 100), (1000, 3_000_000), (len(data) - 8, 8), (len(data) - 100_000, 100_000), (5, 0)):
+        for offset, length in (
+            (0, 4),
+            (4, 100),
+            (1000, 3_000_000),
+            (len(data) - 8, 8),
+            (len(data) - 100_000, 100_000),
+            (5, 0),
+        ):
             assert source.read(offset, length) == data[offset : offset + length]
         assert source.read_up_to(len(data) - 10, 100) == data[-10:]
         with pytest.raises(UnreadableError, match="outside the file"):
             source.read(len(data) - 1, 2)
         with source.open_arrow() as stream:
-            assert pq.ParquetFile(stream).read().num_rows == pq.read_metadata(io.BytesIO(data)).num_rows
+            assert (
+                pq.ParquetFile(stream).read().num_rows
+                == pq.read_metadata(io.BytesIO(data)).num_rows
+            )
 
 
 def test_a_stream_reads_ahead_and_never_much_too_far(bucket):
@@ -90,7 +112,10 @@ def test_a_changed_object_is_an_error_and_no_mixture(bucket):
         assert not source.is_unchanged()
         with pytest.raises(UnreadableError, match="the object changed while it was worked on"):
             source.read(100, 100)
-        with pytest.raises(UnreadableError, match=f"{url}: the object changed"), source.open_arrow() as stream:
+        with (
+            pytest.raises(UnreadableError, match=f"{url}: the object changed"),
+            source.open_arrow() as stream,
+        ):
             stream.read(100)
 
 
@@ -123,16 +148,27 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     url = bucket.put("small.parquet", small())
     bucket.put("text.parquet", b"this is no Parquet file, and long enough to have a footer")
 
-    def assert_error(name: str, code: int, message: str, command: tuple[str, ...] = ("inspect",)) -> None:
+    def assert_error(
+        name: str, code: int, message: str, command: tuple[str, ...] = ("inspect",)
+    ) -> None:
         forget_clients()
         assert run([*command, name]) == code
         printed, complaint = capsys.readouterr()
-        assert (printed, complaint.startswith("sbbf: "), complaint.count("\n"), "testing" in complaint) == ("", True, 1, False)
+        assert (
+            printed,
+            complaint.startswith("sbbf: "),
+            complaint.count("\n"),
+            "testing" in complaint,
+        ) == ("", True, 1, False)
         assert message in complaint
 
     for name, code, message in (
         (bucket.url("none.parquet"), 3, f"{bucket.url('none.parquet')}: no such object"),
-        ("s3://no-such-bucket/x.parquet", 3, "s3://no-such-bucket/x.parquet: no such bucket: no-such-bucket"),
+        (
+            "s3://no-such-bucket/x.parquet",
+            3,
+            "s3://no-such-bucket/x.parquet: no such bucket: no-such-bucket",
+        ),
         (bucket.put("empty.parquet", b""), 3, "0 bytes"),
         (bucket.url("text.parquet"), 3, bucket.url("text.parquet")),
         ("s3://", 2, "the URL names no bucket"),
@@ -142,7 +178,10 @@ def test_errors_are_one_line_with_the_right_code(bucket, capsys, monkeypatch):
     adding = ("add-filter", "-c", "id", "--in-place")
     for settings, message in (
         ({"AWS_SECRET_ACCESS_KEY": "wrong"}, "rejects the credentials (SignatureDoesNotMatch)"),
-        ({"AWS_ACCESS_KEY_ID": "test:guest", "AWS_SECRET_ACCESS_KEY": "guests"}, "access denied (AccessDenied); check AWS_PROFILE"),
+        (
+            {"AWS_ACCESS_KEY_ID": "test:guest", "AWS_SECRET_ACCESS_KEY": "guests"},
+            "access denied (AccessDenied); check AWS_PROFILE",
+        ),
         ({"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "no usable credentials"),
         ({"AWS_PROFILE": "nobody"}, "the profile named by AWS_PROFILE"),
     ):
@@ -158,7 +197,9 @@ def test_credentials_of_a_profile(bucket, tmp_path, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION"):
         monkeypatch.delenv(name)
     credentials, config = tmp_path / "credentials", tmp_path / "config"
-    credentials.write_text("[lake]\naws_access_key_id = test:tester\naws_secret_access_key = testing\n")
+    credentials.write_text(
+        "[lake]\naws_access_key_id = test:tester\naws_secret_access_key = testing\n"
+    )
     config.write_text(f"[profile lake]\nregion = us-east-1\nendpoint_url = {bucket.proxy.url}\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
@@ -172,7 +213,9 @@ def test_a_store_that_ignores_ranges_is_not_misread(bucket):
 
     with open_source(url) as source:
         assert isinstance(source, ObjectSource)
-        source.store.client.meta.events.register("before-sign.s3.GetObject", lambda request, **_: request.headers.__delitem__("Range"))
+        source.store.client.meta.events.register(
+            "before-sign.s3.GetObject", lambda request, **_: request.headers.__delitem__("Range")
+        )
         with pytest.raises(UnreadableError, match="does not support range requests"):
             source.read(100, 100)
 
@@ -189,8 +232,13 @@ def test_a_large_read_goes_in_parts_at_a_time(bucket):
 def ask_of_urls(bucket, cases, *options):
     for form in FORMS:
         for case in cases[form]:
-            urls = [bucket.put(f"{case}/{name}.parquet", content) for name, content in zip("abc", CASES[case].files, strict=True)]
-            assert run([*words(form, bucket.url(f"{case}/"), urls), *options]) == CASES[case].code, (case, form)
+            urls = [
+                bucket.put(f"{case}/{name}.parquet", content)
+                for name, content in zip("abc", CASES[case].files, strict=True)
+            ]
+            assert (
+                run([*words(form, bucket.url(f"{case}/"), urls), *options]) == CASES[case].code
+            ), (case, form)
 
 
 @pytest.mark.heavy
@@ -199,10 +247,16 @@ def test_of_a_prefix_and_of_urls(moto_bucket):
 
 
 def test_of_urls_and_files_together(moto_bucket, tmp_path):
-    for case, form in zip(list(CASES)[::2], cycle(("probe of files", "explain of files")), strict=False):
+    for case, form in zip(
+        list(CASES)[::2], cycle(("probe of files", "explain of files")), strict=False
+    ):
         contents = CASES[case].files
         (tmp_path / "b.parquet").write_bytes(contents[1])
-        names = [moto_bucket.put("a.parquet", contents[0]), str(tmp_path / "b.parquet"), moto_bucket.put("c.parquet", contents[2])]
+        names = [
+            moto_bucket.put("a.parquet", contents[0]),
+            str(tmp_path / "b.parquet"),
+            moto_bucket.put("c.parquet", contents[2]),
+        ]
         assert run(words(form, "", names)) == CASES[case].code, (case, form)
 
 
@@ -212,15 +266,25 @@ DAYS = ("2026-11-21", "2026-11-22")
 
 
 @pytest.mark.heavy
-def test_the_commands_of_the_guide(moto_bucket: Bucket, site: http_site.Site, fixtures: Path, tmp_path: Path) -> None:
+def test_the_commands_of_the_guide(
+    moto_bucket: Bucket, site: http_site.Site, fixtures: Path, tmp_path: Path
+) -> None:
     content = (fixtures / "events.parquet").read_bytes()
     moto_bucket.client.create_bucket(Bucket="lake")
     for day in DAYS:
-        moto_bucket.client.put_object(Bucket="lake", Key=f"events/day={day}/part-0.parquet", Body=content)
+        moto_bucket.client.put_object(
+            Bucket="lake", Key=f"events/day={day}/part-0.parquet", Body=content
+        )
     site.put("events.parquet", content)
     outputs = []
-    for command in example("object-stores.md", "s3://lake/events/").body.replace("https://example.org", site.url).splitlines():
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True)
+    for command in (
+        example("object-stores.md", "s3://lake/events/")
+        .body.replace("https://example.org", site.url)
+        .splitlines()
+    ):
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True
+        )
         assert done.returncode == 0, command + done.stderr
         outputs.append(done.stdout + done.stderr)
     query, change, verification, file, prefix = outputs

@@ -108,7 +108,9 @@ def test_a_url_for_any_option(name, url, local, capfd, fixtures):
                 words = [word for word in words if word != "--in-place"]
             assert_silent([*name.split(), *words, *form, option, url, "--verbose"], capfd)
     if name != "probe":  # there it is one more value, and values are printed as they are
-        assert_silent([*name.split(), *(local.get(word, word) for word in WORKING[name]), url], capfd)
+        assert_silent(
+            [*name.split(), *(local.get(word, word) for word in WORKING[name]), url], capfd
+        )
 
 
 SIGNED = f"X-Amz-Credential=me&X-Amz-Signature={SECRET}"
@@ -117,7 +119,9 @@ SIGNED = f"X-Amz-Credential=me&X-Amz-Signature={SECRET}"
 @pytest.fixture
 def signed(site: Site, fixtures: Path) -> str:
     """A signed URL that can be read, of a file with findings."""
-    return f"{site.put('day/a.parquet', (fixtures / 'pyarrow-filters.parquet').read_bytes())}?{SIGNED}"
+    return (
+        f"{site.put('day/a.parquet', (fixtures / 'pyarrow-filters.parquet').read_bytes())}?{SIGNED}"
+    )
 
 
 def test_reports_on_a_signed_url_that_can_be_read(signed, local, capfd):
@@ -129,7 +133,10 @@ def test_reports_on_a_signed_url_that_can_be_read(signed, local, capfd):
             count += redact(signed).replace(":", "%3A") in printed or redact(signed) in printed
     assert count > 8
     for name in ("add-filter", "resize", "remove-filter", "repair"):
-        words = [signed, *(local.get(word, word) for word in WORKING[name][1:] if word != "--in-place")]
+        words = [
+            signed,
+            *(local.get(word, word) for word in WORKING[name][1:] if word != "--in-place"),
+        ]
         for form in formats_of(read_commands()[name]):
             assert_silent([name, *words, *form, "--dry-run"], capfd)
             assert_silent([name, *words, *form, "-o", f"{name}{len(form)}.parquet"], capfd)
@@ -138,8 +145,17 @@ def test_reports_on_a_signed_url_that_can_be_read(signed, local, capfd):
 
 def test_python_gets_reports_and_errors_without_signatures(signed):
     advice = sbbf_tool.advise(signed)
-    reports = [sbbf_tool.inspect(signed), sbbf_tool.verify(signed), sbbf_tool.check(signed), advice, sbbf_tool.explain(signed, "id", 1)]
-    reports += [sbbf_tool.add_filters(signed, ["id"], rebuild="all", dry_run=True), sbbf_tool.repair(signed, dry_run=True)]
+    reports = [
+        sbbf_tool.inspect(signed),
+        sbbf_tool.verify(signed),
+        sbbf_tool.check(signed),
+        advice,
+        sbbf_tool.explain(signed, "id", 1),
+    ]
+    reports += [
+        sbbf_tool.add_filters(signed, ["id"], rebuild="all", dry_run=True),
+        sbbf_tool.repair(signed, dry_run=True),
+    ]
     assert not [report for report in reports if "hUsH" in repr(report)]
     assert advice.paths == (redact(signed),)
     for url in URLS.values():
@@ -155,11 +171,17 @@ def test_python_gets_reports_and_errors_without_signatures(signed):
         ("https://[::1]:80/a.parquet?sig=x", "https://[::1]:80/a.parquet?..."),
         ("https://me:x@host/a.parquet", "https://...@host/a.parquet"),
         ("hdfs://me@namenode:8020/user/me@home/a", "hdfs://...@namenode:8020/user/me@home/a"),
-        ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
+        (
+            "abfss://container@account.dfs.core.windows.net/a",
+            "abfss://container@account.dfs.core.windows.net/a",
+        ),
         ("s3://bucket/part-?.parquet", "s3://bucket/part-?.parquet"),
         ("s3://bucket/year=20?4/month=1/*.parquet", "s3://bucket/year=20?4/month=1/*.parquet"),
         ("s3://bucket/a@b:c", "s3://bucket/a@b:c"),
-        ("s3://arn:aws:s3:us-east-1:123456789012:accesspoint:mine/a", "s3://arn:aws:s3:us-east-1:123456789012:accesspoint:mine/a"),
+        (
+            "s3://arn:aws:s3:us-east-1:123456789012:accesspoint:mine/a",
+            "s3://arn:aws:s3:us-east-1:123456789012:accesspoint:mine/a",
+        ),
         ("file:///folder/a?b=c", "file:///folder/a?b=c"),
         ("/folder/a?b=c", "/folder/a?b=c"),
         ("what?=now.parquet", "what?=now.parquet"),
@@ -197,7 +219,11 @@ def test_rows_of_files_that_cannot_be_read(url):
     pytest.importorskip("pyspark")
     from sbbf_tool.spark.views import failed
 
-    for error in (SbbfError("no", file=url), SbbfError(f"cannot open {url}"), OSError(f"cannot open {url.strip()}")):
+    for error in (
+        SbbfError("no", file=url),
+        SbbfError(f"cannot open {url}"),
+        OSError(f"cannot open {url.strip()}"),
+    ):
         row = failed(url, error)
         assert "hUsH" not in repr(row)
         assert row["file"] == redact(url)
@@ -213,7 +239,9 @@ def test_a_traceback_of_the_outermost_handler(url):
         from sbbf_tool.__main__ import main
         main()
     """
-    done = subprocess.run([sys.executable, "-c", program, url, "--verbose"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, url, "--verbose"], capture_output=True, text=True
+    )
     assert done.returncode == 70
     assert "hUsH" not in done.stderr
     assert done.stderr.count(redact(url)) == 2

@@ -35,23 +35,36 @@ def always(status: int, body: bytes = b"", **headers: str) -> Callable[[str], An
 
 
 STRANGERS: dict[str, Callable[[str], Answer]] = {
-    **{f"redirect {status}": always(status, Location="http://127.0.0.1:9/elsewhere") for status in (301, 302, 307)},
+    **{
+        f"redirect {status}": always(status, Location="http://127.0.0.1:9/elsewhere")
+        for status in (301, 302, 307)
+    },
     "page": always(200, PAGE, Content_Type="text/html"),
     "page with 206": always(206, PAGE, Content_Type="text/html"),
     "another range": always(206, b"x" * 10, Content_Range="bytes 5-14/1000"),
     "more than the range": always(206, b"x" * 100_000, Content_Range="bytes 0-99999/100000"),
     "range beyond the end": always(206, b"x" * 10, Content_Range="bytes 995-1004/1000"),
-    "number that is none": always(200, b"x", Last_Modified="yesterday", x_amz_tagging_count="many", x_amz_missing_meta="x"),
-    "date that is none": always(206, b"PAR1", Last_Modified="99999999999999", Content_Range="bytes 0-3/4"),
+    "number that is none": always(
+        200, b"x", Last_Modified="yesterday", x_amz_tagging_count="many", x_amz_missing_meta="x"
+    ),
+    "date that is none": always(
+        206, b"PAR1", Last_Modified="99999999999999", Content_Range="bytes 0-3/4"
+    ),
     "deep XML": always(200, DEEP, Content_Type="application/xml"),
     "deep XML as an error": always(400, DEEP, Content_Type="application/xml"),
-    "error code of 100 KB": always(403, b"<Error><Code>%s</Code></Error>" % (b"x\n" * 50_000), Content_Type="application/xml"),
+    "error code of 100 KB": always(
+        403, b"<Error><Code>%s</Code></Error>" % (b"x\n" * 50_000), Content_Type="application/xml"
+    ),
     "bytes": always(200, bytes(range(256)) * 10),
     "key without a name": always(200, LIST % b"<Contents><Size>3</Size></Contents>"),
     "same page for ever": always(
-        200, LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key></Contents>"
+        200,
+        LIST
+        % b"<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a</Key></Contents>",
     ),
-    "truth that is none": always(200, LIST % b"<IsTruncated>perhaps</IsTruncated><KeyCount>several</KeyCount>"),
+    "truth that is none": always(
+        200, LIST % b"<IsTruncated>perhaps</IsTruncated><KeyCount>several</KeyCount>"
+    ),
     "nothing at all": always(200),
 }
 
@@ -103,10 +116,15 @@ COMMANDS = (
 LISTING = ["inspect", "s3://bucket/folder/"]
 LISTINGS = ("key without a name", "same page for ever", "truth that is none", "nothing at all")
 """Answers that a listing misreads if anything does."""
-PAIRS_OF_STRANGERS = [*zip(STRANGERS, cycle(COMMANDS), strict=False), *((name, LISTING) for name in LISTINGS)]
+PAIRS_OF_STRANGERS = [
+    *zip(STRANGERS, cycle(COMMANDS), strict=False),
+    *((name, LISTING) for name in LISTINGS),
+]
 
 
-@pytest.mark.parametrize(("stranger", "arguments"), PAIRS_OF_STRANGERS, indirect=["stranger"], ids=str)
+@pytest.mark.parametrize(
+    ("stranger", "arguments"), PAIRS_OF_STRANGERS, indirect=["stranger"], ids=str
+)
 def test_a_server_that_is_not_s3_is_one_line_and_exit_3(stranger, arguments, capfd):
     code = run(arguments)
     output, errors = capfd.readouterr()
@@ -125,7 +143,10 @@ MOST_BYTES = 100 << 20
 ANSWERS: dict[str, tuple[int, dict[str, str]]] = {
     "a range in chunks": (206, {"Transfer-Encoding": "chunked"}),
     "a range without a length": (206, {"Connection": "close"}),
-    "a range in chunks with a length": (206, {"Transfer-Encoding": "chunked", "Content-Length": "{length}"}),
+    "a range in chunks with a length": (
+        206,
+        {"Transfer-Encoding": "chunked", "Content-Length": "{length}"},
+    ),
     "a range that is too long": (206, {"Content-Length": str(1 << 40)}),
     "all in chunks": (200, {"Transfer-Encoding": "chunked"}),
     "all without a length": (200, {"Connection": "close"}),
@@ -134,7 +155,11 @@ ANSWERS: dict[str, tuple[int, dict[str, str]]] = {
 }
 
 SCHEMES = ("s3", "az", "gs", "http")
-ENDLESS_COMMANDS = (["inspect"], ["probe", "id", "1"], ["add-filter", "-c", "id", "--in-place", "--allow", "table-files"])
+ENDLESS_COMMANDS = (
+    ["inspect"],
+    ["probe", "id", "1"],
+    ["add-filter", "-c", "id", "--in-place", "--allow", "table-files"],
+)
 
 
 class _EndlessHandler(BaseHTTPRequestHandler):
@@ -148,7 +173,9 @@ class _EndlessHandler(BaseHTTPRequestHandler):
         pass
 
     def requested_range(self) -> tuple[int, int]:
-        first, last = (re.findall(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "") or [("0", "")])[0]
+        first, last = (
+            re.findall(r"bytes=(\d*)-(\d*)", self.headers.get("Range") or "") or [("0", "")]
+        )[0]
         start = int(first) if first else max(0, len(small()) - int(last))
         return start, min(int(last) + 1, len(small())) if first and last else len(small())
 
@@ -187,7 +214,11 @@ def handler(tmp_path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Endless
     with serve(handler) as server:
         handler.url = server.url
         account = str(google_server.write_account(tmp_path, server.url))
-        settings = {**environment(server.url), **azure_server.environment(server.url), "GOOGLE_SERVICE_ACCOUNT": account}
+        settings = {
+            **environment(server.url),
+            **azure_server.environment(server.url),
+            "GOOGLE_SERVICE_ACCOUNT": account,
+        }
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
         forget_clients()
@@ -210,10 +241,18 @@ def one_line(arguments: list[str], url: str, capfd: pytest.CaptureFixture[str]) 
 
 
 # The Rust library reads the text of an error as a whole, within the time limit of a request.
-PAIRS = [(scheme, answer) for scheme in SCHEMES for answer in ANSWERS if scheme == "s3" or "error" not in answer]
+PAIRS = [
+    (scheme, answer)
+    for scheme in SCHEMES
+    for answer in ANSWERS
+    if scheme == "s3" or "error" not in answer
+]
 
 
-@each("scheme, answer, arguments", [(*pair, arguments) for pair, arguments in zip(PAIRS, cycle(ENDLESS_COMMANDS), strict=False)])
+@each(
+    "scheme, answer, arguments",
+    [(*pair, arguments) for pair, arguments in zip(PAIRS, cycle(ENDLESS_COMMANDS), strict=False)],
+)
 def test_an_answer_without_end(handler, scheme, answer, arguments, capfd):
     handler.status, handler.headers_sent = ANSWERS[answer]
     handler.sent = 0
@@ -225,7 +264,13 @@ def test_an_answer_without_end(handler, scheme, answer, arguments, capfd):
 def _read_or_list(self: _EndlessHandler) -> None:
     """Answer as a container or a bucket with one object does."""
     start, end = self.requested_range()
-    data = small()[start:end] if "list" not in self.path else LIST % b"" if "list-type" in self.path else BLOBS % b""
+    data = (
+        small()[start:end]
+        if "list" not in self.path
+        else LIST % b""
+        if "list-type" in self.path
+        else BLOBS % b""
+    )
     self.send_response_only(206 if "Range" in self.headers else 200)
     self.send_header("ETag", '"tag"')
     self.send_header("Last-Modified", "Wed, 01 Jan 2025 00:00:00 GMT")
@@ -250,11 +295,25 @@ def test_what_is_written_goes_to_no_other_host(handler, site, capfd, monkeypatch
     monkeypatch.setattr(handler, "do_GET", _read_or_list)
     monkeypatch.setattr(handler, "do_PUT", redirect, raising=False)
     line = one_line(CHANGE, "az://bucket/x.parquet", capfd)
-    assert line == "sbbf: az://bucket/x.parquet: the service answered 307; the old object is untouched\n"
+    assert (
+        line
+        == "sbbf: az://bucket/x.parquet: the service answered 307; the old object is untouched\n"
+    )
     assert site.requests == []
 
 
-@each("body", [b"<html>", b"[]", b'"x"', b"\xff", b"null", b'{"generation": "x"}', b'{"generation": 1, "size": {}, "acl": 7, "owner": []}'])
+@each(
+    "body",
+    [
+        b"<html>",
+        b"[]",
+        b'"x"',
+        b"\xff",
+        b"null",
+        b'{"generation": "x"}',
+        b'{"generation": 1, "size": {}, "acl": 7, "owner": []}',
+    ],
+)
 def test_an_answer_of_google_that_is_none(handler, body, capfd, monkeypatch):
     def describe(self: _EndlessHandler) -> None:
         if "/storage/v1/" not in self.path:
@@ -278,7 +337,9 @@ BLOB = (
     b"<Blob><Name>%s</Name><Properties><Last-Modified>Wed, 01 Jan 2025 00:00:00 GMT</Last-Modified>"
     b"<Etag>tag</Etag><Content-Length>100</Content-Length><Content-Type>x</Content-Type></Properties></Blob>"
 )
-OBJECTS = LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>next</NextContinuationToken>%s"
+OBJECTS = (
+    LIST % b"<IsTruncated>true</IsTruncated><NextContinuationToken>next</NextContinuationToken>%s"
+)
 OBJECT = b"<Contents><Key>%s</Key><LastModified>2025-01-01T00:00:00Z</LastModified><ETag>tag</ETag><Size>100</Size></Contents>"
 
 
@@ -287,12 +348,22 @@ OBJECT = b"<Contents><Key>%s</Key><LastModified>2025-01-01T00:00:00Z</LastModifi
     [
         ("az", b"<EnumerationResults><Blobs><Blob><Name>folder/a", "the answer is cut off"),
         ("gs", b'{"items": [{"name"', "the answer is cut off"),
-        ("gs", OBJECTS % (OBJECT % b"folder/a" + OBJECT % b"folder/b"), "the same objects again and again"),
-        ("az", BLOBS % (BLOB % b"folder//a"), "folder/: an object below cannot be opened: a part of its name is empty"),
+        (
+            "gs",
+            OBJECTS % (OBJECT % b"folder/a" + OBJECT % b"folder/b"),
+            "the same objects again and again",
+        ),
+        (
+            "az",
+            BLOBS % (BLOB % b"folder//a"),
+            "folder/: an object below cannot be opened: a part of its name is empty",
+        ),
         ("gs", OBJECTS % (OBJECT % b"folder/../a"), "has a control character: folder/../a"),
     ],
 )
-def test_a_listing_that_is_cut_off_or_never_ends_or_has_odd_names(handler, scheme, body, message, capfd, monkeypatch):
+def test_a_listing_that_is_cut_off_or_never_ends_or_has_odd_names(
+    handler, scheme, body, message, capfd, monkeypatch
+):
     monkeypatch.setattr(handler, "do_GET", _Handler.respond)
     monkeypatch.setattr(handler, "answer", always(200, body), raising=False)
     forget_clients()
@@ -301,5 +372,9 @@ def test_a_listing_that_is_cut_off_or_never_ends_or_has_odd_names(handler, schem
 
 @each("scheme", SCHEMES)
 def test_a_head_without_a_length(handler, scheme, capfd):
-    handler.status, handler.headers_sent, handler.states_length = 416, {"Content-Length": "0"}, False
+    handler.status, handler.headers_sent, handler.states_length = (
+        416,
+        {"Content-Length": "0"},
+        False,
+    )
     one_line(["inspect"], url_of(scheme, handler), capfd)

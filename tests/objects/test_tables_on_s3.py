@@ -49,7 +49,18 @@ def test_filters_are_added_in_one_commit(moto_bucket, url, capsys):
     code, _, err = call(capsys, "add-filter", url, "-c", "id", "--in-place")
     assert code == 4
     assert "conditional-put" in err
-    code, out, err = call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put", "--format", "json")
+    code, out, err = call(
+        capsys,
+        "add-filter",
+        url,
+        "-c",
+        "id",
+        "--in-place",
+        "--allow",
+        "conditional-put",
+        "--format",
+        "json",
+    )
     assert (code, "of old files stay until VACUUM deletes them" in err) == (0, True)
     *rows, summary = [json.loads(line) for line in out.splitlines()]
     (commit,) = summary["totals"]["commits"]
@@ -67,7 +78,10 @@ def test_copies_of_a_refused_commit_are_deleted(moto_bucket, url, capsys, monkey
 
     monkeypatch.setattr(DeltaTable, "commit", refuse)
     before = set(moto_bucket.list_keys())
-    assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put")[0] == 4
+    assert (
+        call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put")[0]
+        == 4
+    )
     assert set(moto_bucket.list_keys()) == before
 
 
@@ -77,14 +91,19 @@ def test_copies_without_rows_are_deleted_after_an_interrupt(moto_bucket, url, ca
 
     monkeypatch.setattr(TableRun, "_collect", interrupt)
     before = set(moto_bucket.list_keys())
-    assert call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put")[0] == 130
+    assert (
+        call(capsys, "add-filter", url, "-c", "id", "--in-place", "--allow", "conditional-put")[0]
+        == 130
+    )
     assert moto_bucket.proxy.operations().count("PutObject") > 3
     assert set(moto_bucket.list_keys()) == before
 
 
 def test_log_files_of_a_hudi_table_are_not_queried(moto_bucket, tmp_path, capsys, fixtures):
     moto_bucket.put("lake/h/.hoodie/hoodie.properties", b"hoodie.table.type=MERGE_ON_READ\n")
-    moto_bucket.put("lake/h/p=1/f1_0-1-1_2024.parquet", (fixtures / "pyarrow-filters.parquet").read_bytes())
+    moto_bucket.put(
+        "lake/h/p=1/f1_0-1-1_2024.parquet", (fixtures / "pyarrow-filters.parquet").read_bytes()
+    )
     url = str(moto_bucket.url("lake/h"))
     assert call(capsys, "probe", url, "id", "-5")[0] == 1
     moto_bucket.put("lake/h/p=1/.f1_2024.log.1_0-2-2", b"#HUDI#" + bytes(40))
@@ -99,7 +118,9 @@ def test_deleted_rows_and_earlier_versions(moto_bucket, tmp_path, capsys):
     assert count_present(url, range(50)) == dict.fromkeys(set(range(40)) - {3, 17}, 1)
     assert count_present(url, range(50), all_versions=True) == dict.fromkeys(range(40), 1)
     moto_bucket.put("lake/orders/lost.parquet", (tmp_path / "orders" / "a.parquet").read_bytes())
-    vector = next(action["add"] for action in actions_of(tmp_path / "orders", 1) if "add" in action)["deletionVector"]
+    vector = next(
+        action["add"] for action in actions_of(tmp_path / "orders", 1) if "add" in action
+    )["deletionVector"]
     actions = (remove("a.parquet", deletionVector=vector), add("b.parquet"))
     moto_bucket.put(f"{LOG}/{2:020d}.json", "\n".join(map(json.dumps, actions)).encode())
     moto_bucket.put("lake/orders/b.parquet", moto_bucket.get("lake/orders/lost.parquet"))
@@ -107,13 +128,18 @@ def test_deleted_rows_and_earlier_versions(moto_bucket, tmp_path, capsys):
     code, out, err = call(capsys, "probe", url, "id", "99", "--confirm", "--all-versions")
     assert (code, err) == (1, "")
     assert "1 file of earlier versions is gone\n" in out
-    assert f"1 Parquet file below {url} is in no retained version; --as-files searches that folder\n" in out
+    assert (
+        f"1 Parquet file below {url} is in no retained version; --as-files searches that folder\n"
+        in out
+    )
 
 
 LOG = "lake/orders/_delta_log"
 
 
-@pytest.fixture(params=[pytest.param("bucket", marks=pytest.mark.heavy), "moto_bucket"], ids=["swift", "moto"])
+@pytest.fixture(
+    params=[pytest.param("bucket", marks=pytest.mark.heavy), "moto_bucket"], ids=["swift", "moto"]
+)
 def each_bucket(request: pytest.FixtureRequest) -> Bucket:
     """A bucket of each server."""
     bucket: Bucket = request.getfixturevalue(request.param)
@@ -192,7 +218,11 @@ def test_a_store_that_ignores_conditions_is_refused(moto_bucket, tmp_path, monke
     replacements = copies_on(moto_bucket, table)
     before = moto_bucket.list_keys()
     put = moto_bucket.client.put_object
-    monkeypatch.setattr(moto_bucket.client, "put_object", lambda IfNoneMatch, **request: put(**request))  # noqa: N803
+    monkeypatch.setattr(
+        moto_bucket.client,
+        "put_object",
+        lambda IfNoneMatch, **request: put(**request),  # noqa: N803
+    )
     with pytest.raises(RefusedError, match="ignores the condition"):
         table.commit(replacements, CHANGE)
     assert moto_bucket.list_keys() == before
@@ -203,14 +233,20 @@ def test_a_checkpoint_on_s3_limits_the_listing(moto_bucket, tmp_path):
     deltalake.DeltaTable(tmp_path).create_checkpoint()
     url = upload(moto_bucket, tmp_path)
     assert len(list(DeltaTable(url).live_files())) == 3
-    queries = [exchange.query for exchange in moto_bucket.proxy.exchanges if exchange.operation == "ListObjectsV2"]
+    queries = [
+        exchange.query
+        for exchange in moto_bucket.proxy.exchanges
+        if exchange.operation == "ListObjectsV2"
+    ]
     assert len(queries) == 1
     assert f"{2:020d}" in queries[0]
 
 
 def at_log(answer: str | int) -> Fault:
     def fault(exchange: Exchange) -> str | int | None:
-        return answer if exchange.operation == "PutObject" and "_delta_log" in exchange.path else None
+        return (
+            answer if exchange.operation == "PutObject" and "_delta_log" in exchange.path else None
+        )
 
     return fault
 
@@ -226,11 +262,15 @@ def test_a_commit_whose_response_is_lost(moto_bucket, tmp_path):
     result = table.commit(replacements, CHANGE)
     moto_bucket.proxy.forget()
     assert (result.version, result.rebuilds) == ("version 2", 0)
-    assert sorted(key for key in moto_bucket.list_keys() if key.startswith(LOG) and key.endswith("2.json"))
+    assert sorted(
+        key for key in moto_bucket.list_keys() if key.startswith(LOG) and key.endswith("2.json")
+    )
     assert ids_of(download(moto_bucket, tmp_path / "after")) == list(range(20))
 
 
-@each("answer, error", [(503, UncertainWriteError), ("cut", UncertainWriteError), (403, RefusedError)])
+@each(
+    "answer, error", [(503, UncertainWriteError), ("cut", UncertainWriteError), (403, RefusedError)]
+)
 def test_a_commit_that_fails(moto_bucket, tmp_path, answer, error):
     make_table(tmp_path, 1)
     url = upload(moto_bucket, tmp_path)
@@ -259,7 +299,12 @@ def test_old_copies_of_dead_runs_are_found_by_the_time_of_their_objects(moto_buc
 def test_creation_by_obstore():
     """As for Google Cloud Storage and Azure, here in memory."""
     store = CloudStore.__new__(CloudStore)
-    store._service, store.service_name, store._store, store._retries = "gs", "a store in memory", MemoryStore(), Retries()
+    store._service, store.service_name, store._store, store._retries = (
+        "gs",
+        "a store in memory",
+        MemoryStore(),
+        Retries(),
+    )
     store.create("log/1.json", b"first")
     with pytest.raises(FileExistsError):
         store.create("log/1.json", b"second")
@@ -292,13 +337,17 @@ def test_a_run(lake, bucket):
     assert table.location == bucket.url("lake/main/events")
     assert run(["add-filter", lake.events, "-c", "user_id", "--in-place"]) == 0
     urls = [file.path for file in DuckLakeTable(lake.events).live_files()]
-    stored = lake.run("select path, file_size_bytes, footer_size from ducklake_data_file order by data_file_id")
+    stored = lake.run(
+        "select path, file_size_bytes, footer_size from ducklake_data_file order by data_file_id"
+    )
     for url, (path, size, footer) in zip(urls, stored, strict=True):
         assert url == bucket.url(f"lake/main/events/{path}")
         data = bucket.get(f"lake/main/events/{path}")
         assert (size, footer) == (len(data), int.from_bytes(data[-8:-4], "little"))
         assert {chunk.column for chunk in inspect(url).filters} == {"user_id"}
-    scheduled = lake.run("select path, path_is_relative from ducklake_files_scheduled_for_deletion order by 1")
+    scheduled = lake.run(
+        "select path, path_is_relative from ducklake_files_scheduled_for_deletion order by 1"
+    )
     assert scheduled == [("main/events/1.parquet", 1), ("main/events/2.parquet", 1)]
     assert len(bucket.list_keys()) == 4
 

@@ -36,11 +36,18 @@ class Calls:
                     del copy[at : at + self._random.randrange(9)]
                 case _:
                     copy[at : at + 1] = b"\xff" * self._random.choice((1, 4, 9)) + b"\x0f"
-        return bytes(copy[: self._random.randrange(len(copy) + 1)] if self._random.random() < 0.1 else copy)
+        return bytes(
+            copy[: self._random.randrange(len(copy) + 1)] if self._random.random() < 0.1 else copy
+        )
 
     def positions(self, size: int) -> bytes:
-        numbers = (self._random.choice((0, 4, size, size + 1, -1, 2**62, self._random.randrange(size + 9))) for _ in range(5))
-        return b"".join(number.to_bytes(8, sys.byteorder, signed=True) for number in numbers) + bytes(self._random.choice((0, 0, 0, 3)))
+        numbers = (
+            self._random.choice((0, 4, size, size + 1, -1, 2**62, self._random.randrange(size + 9)))
+            for _ in range(5)
+        )
+        return b"".join(
+            number.to_bytes(8, sys.byteorder, signed=True) for number in numbers
+        ) + bytes(self._random.choice((0, 0, 0, 3)))
 
     def call_once(self) -> bool:
         """Make one call; return whether it answered."""

@@ -44,7 +44,11 @@ def row_group(chunks: Sequence[Struct], *more: Field) -> Struct:
 def file_metadata(row_groups: Sequence[Struct], columns: int, *more: Field) -> Struct:
     root = (Field(4, wire.BINARY, wire.text("schema")), Field(5, wire.I32, wire.number(columns)))
     leaves = tuple(
-        (Field(1, wire.I32, wire.number(1)), Field(3, wire.I32, wire.number(1)), Field(4, wire.BINARY, wire.text(f"c{at}")))
+        (
+            Field(1, wire.I32, wire.number(1)),
+            Field(3, wire.I32, wire.number(1)),
+            Field(4, wire.BINARY, wire.text(f"c{at}")),
+        )
         for at in range(columns)
     )
     return (
@@ -74,24 +78,43 @@ ONE_OF_EACH: dict[str, tuple[int, object]] = {
     "empty binary": (wire.BINARY, wire.text(b"")),
     "uuid": (wire.UUID, bytes(range(16))),
     "empty list": (wire.LIST, wire.items(wire.STRUCT, ())),
-    "list of i64": (wire.LIST, wire.items(wire.I64, tuple(wire.number(n << 20) for n in range(20)))),
+    "list of i64": (
+        wire.LIST,
+        wire.items(wire.I64, tuple(wire.number(n << 20) for n in range(20))),
+    ),
     "list of booleans": (wire.LIST, wire.items(wire.FALSE, (b"\1", b"\2", b"\1"))),
     "list with a long header": (wire.LIST, wire.items(wire.BYTE, (b"a",), long=True)),
     "set of binaries": (wire.SET, wire.items(wire.BINARY, (wire.text("x"), wire.text("y")))),
     "empty map": (wire.MAP, wire.pairs((wire.I32, wire.I32), ())),
     "map of structs": (
         wire.MAP,
-        wire.pairs((wire.BINARY, wire.STRUCT), ((wire.text("k"), (Field(1, wire.TRUE, b""), Field(900, wire.I32, wire.number(4)))),)),
+        wire.pairs(
+            (wire.BINARY, wire.STRUCT),
+            ((wire.text("k"), (Field(1, wire.TRUE, b""), Field(900, wire.I32, wire.number(4)))),),
+        ),
     ),
-    "map of bytes to doubles": (wire.MAP, wire.pairs((wire.BYTE, wire.DOUBLE), ((b"\1", b"\2" * 8), (b"\3", b"\4" * 8)))),
+    "map of bytes to doubles": (
+        wire.MAP,
+        wire.pairs((wire.BYTE, wire.DOUBLE), ((b"\1", b"\2" * 8), (b"\3", b"\4" * 8))),
+    ),
     "empty struct": (wire.STRUCT, ()),
     "structs within structs": (
         wire.STRUCT,
-        (Field(1, wire.STRUCT, (Field(1, wire.STRUCT, ()), Field(14, wire.I64, wire.number(5)))), Field(15, wire.I32, wire.number(6))),
+        (
+            Field(1, wire.STRUCT, (Field(1, wire.STRUCT, ()), Field(14, wire.I64, wire.number(5)))),
+            Field(15, wire.I32, wire.number(6)),
+        ),
     ),
     "list of lists of maps": (
         wire.LIST,
-        wire.items(wire.LIST, (wire.items(wire.MAP, (wire.pairs((wire.I16, wire.TRUE), ((wire.number(1), b"\1"),)),)),)),
+        wire.items(
+            wire.LIST,
+            (
+                wire.items(
+                    wire.MAP, (wire.pairs((wire.I16, wire.TRUE), ((wire.number(1), b"\1"),)),)
+                ),
+            ),
+        ),
     ),
     "list of uuids": (wire.LIST, wire.items(wire.UUID, (bytes(16), bytes(range(16))))),
 }
@@ -124,9 +147,9 @@ def values(kind: int, depth: int) -> st.SearchStrategy[object]:
         )
     if kind == wire.MAP:
         return st.tuples(kinds(depth - 1), kinds(depth - 1)).flatmap(
-            lambda both: st.lists(st.tuples(values(both[0], depth - 1), values(both[1], depth - 1)), max_size=2).map(
-                lambda entries: wire.pairs(both, tuple(entries))
-            )
+            lambda both: st.lists(
+                st.tuples(values(both[0], depth - 1), values(both[1], depth - 1)), max_size=2
+            ).map(lambda entries: wire.pairs(both, tuple(entries)))
         )
     if kind == wire.STRUCT:
         return st.lists(random_fields(depth - 1), max_size=3).map(tuple)
@@ -134,7 +157,9 @@ def values(kind: int, depth: int) -> st.SearchStrategy[object]:
 
 
 def kinds(depth: int) -> st.SearchStrategy[int]:
-    return st.sampled_from([*range(wire.TRUE, wire.UUID + 1)] if depth > 0 else [wire.TRUE, wire.FALSE, *_SCALARS])
+    return st.sampled_from(
+        [*range(wire.TRUE, wire.UUID + 1)] if depth > 0 else [wire.TRUE, wire.FALSE, *_SCALARS]
+    )
 
 
 def random_fields(depth: int = 2) -> st.SearchStrategy[Field]:
@@ -151,17 +176,28 @@ def random_fields(depth: int = 2) -> st.SearchStrategy[Field]:
 
 
 def _one_of_each(ids: list[int]) -> list[Field]:
-    return [Field(ids[at % len(ids)], *value, long=at % 3 == 0) for at, value in enumerate(ONE_OF_EACH.values())]
+    return [
+        Field(ids[at % len(ids)], *value, long=at % 3 == 0)
+        for at, value in enumerate(ONE_OF_EACH.values())
+    ]
 
 
 UNKNOWN_FIELDS = _one_of_each([41, 55, 56, 57, 600, -7, 2**15 - 1, -(2**15)])
 """Fields that no version of the format has."""
 
-TAKEN_FOR_ANOTHER_USE = [field for n in (14, 15) for field in _one_of_each([n]) if (field.id, field.kind) not in (OFFSET, LENGTH)]
+TAKEN_FOR_ANOTHER_USE = [
+    field
+    for n in (14, 15)
+    for field in _one_of_each([n])
+    if (field.id, field.kind) not in (OFFSET, LENGTH)
+]
 """Fields with the id of offset or length but another kind, as one build of parquet-mr wrote them."""
 
 PRESENT_FILTERS = [
-    Field(*which, wire.number(value), long) for which in (OFFSET, LENGTH) for value in (-1, 0, 5, 2**31 - 1) for long in (False, True)
+    Field(*which, wire.number(value), long)
+    for which in (OFFSET, LENGTH)
+    for value in (-1, 0, 5, 2**31 - 1)
+    for long in (False, True)
 ]
 
 
@@ -184,6 +220,8 @@ def footers(draw: st.DrawFn, *, with_filters: bool) -> tuple[Struct, int, int]:
     more = [*UNKNOWN_FIELDS, *TAKEN_FOR_ANOTHER_USE, *(PRESENT_FILTERS * 3 if with_filters else [])]
     parts = []
     for _ in range(row_groups):
-        chunks = [draw(mixed(column_chunk(draw(mixed(column_metadata(), more))))) for _ in range(columns)]
+        chunks = [
+            draw(mixed(column_chunk(draw(mixed(column_metadata(), more))))) for _ in range(columns)
+        ]
         parts.append(draw(mixed(row_group(chunks))))
     return draw(mixed(file_metadata(parts, columns))), row_groups, columns

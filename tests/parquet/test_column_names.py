@@ -18,8 +18,12 @@ def leaf(name: str, field_id: int | None = None) -> SchemaElement:
     return SchemaElement(name=name, type=Type.INT32, repetition_type=OPTIONAL, field_id=field_id)
 
 
-def group(name: str, children: list[list[SchemaElement]], repetition: int = OPTIONAL, **more: object) -> list[SchemaElement]:
-    element = SchemaElement(name=name, num_children=len(children), repetition_type=repetition, **more)
+def group(
+    name: str, children: list[list[SchemaElement]], repetition: int = OPTIONAL, **more: object
+) -> list[SchemaElement]:
+    element = SchemaElement(
+        name=name, num_children=len(children), repetition_type=repetition, **more
+    )
     return [element, *(each for child in children for each in child)]
 
 
@@ -28,7 +32,11 @@ def a_list(name: str, element: list[SchemaElement]) -> list[SchemaElement]:
 
 
 def a_map(name: str, value: list[SchemaElement], key_id: int | None = None) -> list[SchemaElement]:
-    return group(name, [group("key_value", [[leaf("key", key_id)], value], REPEATED)], converted_type=ConvertedType.MAP)
+    return group(
+        name,
+        [group("key_value", [[leaf("key", key_id)], value], REPEATED)],
+        converted_type=ConvertedType.MAP,
+    )
 
 
 def schema_of(*columns: list[SchemaElement]) -> list[SchemaElement]:
@@ -45,7 +53,9 @@ def test_a_path_does_not_name_a_dropped_column_of_a_file_with_field_ids():
 
 
 def test_the_scaffolding_of_lists_and_maps_stays_in_the_path():
-    names = ColumnNames({1: ("labels",), 2: ("points", "px"), 3: ("m", "key"), 4: ("m", "value", "v")})
+    names = ColumnNames(
+        {1: ("labels",), 2: ("points", "px"), 3: ("m", "key"), 4: ("m", "value", "v")}
+    )
     columns = names.leaf_columns(
         schema_of(
             a_list("tags", [leaf("element", 1)]),
@@ -59,7 +69,12 @@ def test_the_scaffolding_of_lists_and_maps_stays_in_the_path():
         "m.key_value.key",
         "m.key_value.value.v",
     ]
-    assert [column.short_path for column in columns] == [("labels",), ("points", "px"), ("m", "key"), ("m", "value", "v")]
+    assert [column.short_path for column in columns] == [
+        ("labels",),
+        ("points", "px"),
+        ("m", "key"),
+        ("m", "value", "v"),
+    ]
     assert find_column(columns, "labels").index == 0
     assert find_column(columns, "m.value.v").index == 3
 
@@ -69,10 +84,22 @@ def test_the_scaffolding_of_lists_and_maps_stays_in_the_path():
     st.dictionaries(st.integers(1, 8), st.sampled_from("abcdefgh"), max_size=8),
     st.data(),
 )
-def test_names_are_unique_and_only_leaves_of_the_table_have_its_names(names: list[str], table: dict[int, str], data: st.DataObject):
-    ids = data.draw(st.lists(st.integers(1, 8), min_size=len(names), max_size=len(names), unique=True))
-    by_id = {number: (name,) for name, number in {name: number for number, name in table.items()}.items()}
-    columns = ColumnNames(by_id).leaf_columns(schema_of(*([leaf(*pair)] for pair in zip(names, ids, strict=True))))
+def test_names_are_unique_and_only_leaves_of_the_table_have_its_names(
+    names: list[str], table: dict[int, str], data: st.DataObject
+):
+    ids = data.draw(
+        st.lists(st.integers(1, 8), min_size=len(names), max_size=len(names), unique=True)
+    )
+    by_id = {
+        number: (name,) for name, number in {name: number for number, name in table.items()}.items()
+    }
+    columns = ColumnNames(by_id).leaf_columns(
+        schema_of(*([leaf(*pair)] for pair in zip(names, ids, strict=True)))
+    )
     assert len({column.name for column in columns}) == len(names)
     for column, number in zip(columns, ids, strict=True):
-        assert (column.path == by_id.get(number)) if number in by_id else (column.path not in by_id.values())
+        assert (
+            (column.path == by_id.get(number))
+            if number in by_id
+            else (column.path not in by_id.values())
+        )

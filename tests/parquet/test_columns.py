@@ -24,14 +24,26 @@ from sbbf_tool.parquet.idl.ttypes import (
 )
 from support.tables import each
 
-REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType.REQUIRED, FieldRepetitionType.OPTIONAL, FieldRepetitionType.REPEATED
+REQUIRED, OPTIONAL, REPEATED = (
+    FieldRepetitionType.REQUIRED,
+    FieldRepetitionType.OPTIONAL,
+    FieldRepetitionType.REPEATED,
+)
 
 
-def leaf(name: str | None, repetition: int | None = OPTIONAL, *, type: int | None = Type.INT32, **more: object) -> SchemaElement:
+def leaf(
+    name: str | None,
+    repetition: int | None = OPTIONAL,
+    *,
+    type: int | None = Type.INT32,
+    **more: object,
+) -> SchemaElement:
     return SchemaElement(name=name, type=type, repetition_type=repetition, **more)
 
 
-def group(name: str, children: int, repetition: int | None = OPTIONAL, **more: object) -> SchemaElement:
+def group(
+    name: str, children: int, repetition: int | None = OPTIONAL, **more: object
+) -> SchemaElement:
     return SchemaElement(name=name, num_children=children, repetition_type=repetition, **more)
 
 
@@ -45,8 +57,17 @@ def columns_of(*elements: SchemaElement, top_level: int) -> tuple[Column, ...]:
 @each(
     "element, reason",
     [
-        *((leaf("y", repetition), f"no repetition type {repetition}") for repetition in (-1, 3, 2**31 - 1)),
-        *((SchemaElement(name="y", type=kind, repetition_type=OPTIONAL), f"no physical type {kind}") for kind in (-1, 8)),
+        *(
+            (leaf("y", repetition), f"no repetition type {repetition}")
+            for repetition in (-1, 3, 2**31 - 1)
+        ),
+        *(
+            (
+                SchemaElement(name="y", type=kind, repetition_type=OPTIONAL),
+                f"no physical type {kind}",
+            )
+            for kind in (-1, 8)
+        ),
     ],
 )
 def test_an_element_that_the_format_does_not_have_is_a_column_that_cannot_be_read(element, reason):
@@ -57,7 +78,9 @@ def test_an_element_that_the_format_does_not_have_is_a_column_that_cannot_be_rea
 
 # Names
 
-parts = st.text(st.one_of(st.sampled_from("`.ab "), st.characters(exclude_categories=["Cs"])), max_size=6)
+parts = st.text(
+    st.one_of(st.sampled_from("`.ab "), st.characters(exclude_categories=["Cs"])), max_size=6
+)
 
 
 @given(st.lists(parts, min_size=1, max_size=4).map(tuple))
@@ -81,7 +104,10 @@ def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
 @each(
     "name, message",
     [
-        ("quux", r"no column 'quux'; the columns of the file are a\.x, a\.y, twice#1, twice#2, ID, user_id$"),
+        (
+            "quux",
+            r"no column 'quux'; the columns of the file are a\.x, a\.y, twice#1, twice#2, ID, user_id$",
+        ),
         ("id", r"no column 'id'; did you mean ID"),
         ("usr_id", r"no column 'usr_id'; did you mean user_id"),
         ("user_ids", r"did you mean user_id\?$"),
@@ -92,7 +118,16 @@ def test_a_dot_means_a_path_first_and_a_name_with_a_dot_else():
     ],
 )
 def test_a_name_that_is_no_column_is_a_usage_error(name, message):
-    columns = columns_of(group("a", 2), leaf("x"), leaf("y"), leaf("twice"), leaf("twice"), leaf("ID"), leaf("user_id"), top_level=5)
+    columns = columns_of(
+        group("a", 2),
+        leaf("x"),
+        leaf("y"),
+        leaf("twice"),
+        leaf("twice"),
+        leaf("ID"),
+        leaf("user_id"),
+        top_level=5,
+    )
     with pytest.raises(UsageError, match=message):
         find_column(columns, name)
 
@@ -101,15 +136,28 @@ def test_a_name_that_is_no_column_is_a_usage_error(name, message):
 
 
 def test_the_logical_type_wins_over_the_converted_one_and_either_is_enough():
-    micros = LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=False, unit=TimeUnit(MICROS=MicroSeconds())))
+    micros = LogicalType(
+        TIMESTAMP=TimestampType(isAdjustedToUTC=False, unit=TimeUnit(MICROS=MicroSeconds()))
+    )
     columns = columns_of(
-        leaf("a", type=Type.INT64, logicalType=micros, converted_type=ConvertedType.TIMESTAMP_MICROS),
+        leaf(
+            "a", type=Type.INT64, logicalType=micros, converted_type=ConvertedType.TIMESTAMP_MICROS
+        ),
         leaf("b", type=Type.INT64, converted_type=ConvertedType.TIMESTAMP_MILLIS),
-        leaf("c", logicalType=LogicalType(INTEGER=IntType(bitWidth=8, isSigned=False)), converted_type=ConvertedType.INT_32),
+        leaf(
+            "c",
+            logicalType=LogicalType(INTEGER=IntType(bitWidth=8, isSigned=False)),
+            converted_type=ConvertedType.INT_32,
+        ),
         leaf("d", logicalType=LogicalType(DECIMAL=DecimalType(precision=9, scale=2))),
         leaf("e", converted_type=ConvertedType.DECIMAL, precision=5, scale=1),
         leaf("f", type=Type.BYTE_ARRAY, logicalType=LogicalType(STRING=StringType())),
-        leaf("g", type=Type.FIXED_LEN_BYTE_ARRAY, type_length=16, logicalType=LogicalType(UUID=UUIDType())),
+        leaf(
+            "g",
+            type=Type.FIXED_LEN_BYTE_ARRAY,
+            type_length=16,
+            logicalType=LogicalType(UUID=UUIDType()),
+        ),
         leaf("h", type=Type.INT96),
         leaf("i", logicalType=LogicalType()),
         leaf("j", logicalType=LogicalType(), converted_type=ConvertedType.DATE),
@@ -136,10 +184,18 @@ MALFORMED = {
     "the root claims more than there is": ([leaf("a")], 2, "state more children"),
     "a group claims more than there is": ([group("a", 3), leaf("b")], 1, "state more children"),
     "a claim without end": ([group("a", 2**31 - 1), leaf("b")], 1, "state more children"),
-    "elements that nobody claims": ([leaf("a"), leaf("b")], 1, "has 3 elements, but the child counts of its groups add up to 2"),
+    "elements that nobody claims": (
+        [leaf("a"), leaf("b")],
+        1,
+        "has 3 elements, but the child counts of its groups add up to 2",
+    ),
     "a negative number of children": ([group("a", -1), leaf("b")], 2, "group states -1 children"),
     "no name": ([leaf(None)], 1, "has no name"),
-    "groups without end": ([*(group("g", 1) for _ in range(5000)), leaf("a")], 1, "nested more than 100 deep"),
+    "groups without end": (
+        [*(group("g", 1) for _ in range(5000)), leaf("a")],
+        1,
+        "nested more than 100 deep",
+    ),
 }
 
 
@@ -152,4 +208,6 @@ def test_an_invalid_schema_is_unreadable(elements, top_level, complaint):
 def test_one_of_several_columns_with_a_name_has_a_number():
     columns = columns_of(leaf("a"), leaf("b"), leaf("a"), leaf("b#1"), top_level=4)
     assert [find_column(columns, name).index for name in ("a#1", "a#2", "b", "b#1")] == [0, 2, 1, 3]
-    assert [column.name for column in columns] == ["a#1", "b", "a#2", "b#1"], "what is printed can be given"
+    assert [column.name for column in columns] == ["a#1", "b", "a#2", "b#1"], (
+        "what is printed can be given"
+    )

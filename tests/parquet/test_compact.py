@@ -22,7 +22,10 @@ ENDS_TOO_SOON = (IndexError, UnreadableError)
 @given(st.integers(0, 2**64 - 1))
 def test_varints_are_each_others_inverse(number):
     assert compact.build_varint(number) == wire.varint(number)
-    assert compact.read_varint(wire.varint(number) + b"\xff", 0) == (number, len(wire.varint(number)))
+    assert compact.read_varint(wire.varint(number) + b"\xff", 0) == (
+        number,
+        len(wire.varint(number)),
+    )
 
 
 def test_a_varint_does_not_go_on_for_ever():
@@ -38,10 +41,18 @@ def test_fields_are_where_the_other_reader_finds_them(struct):
     raw = wire.write(struct)
     fields, stop = compact.fields(raw, 0)
     assert stop == len(raw) - 1
-    assert [(field.id, field.kind, field.relative) for field in fields] == [(f.id, f.kind, not f.long) for f in wire.read(raw)]
-    assert [raw[field.value : field.end] for field in fields] == [wire.write_value(f.kind, f.value) for f in struct]
+    assert [(field.id, field.kind, field.relative) for field in fields] == [
+        (f.id, f.kind, not f.long) for f in wire.read(raw)
+    ]
+    assert [raw[field.value : field.end] for field in fields] == [
+        wire.write_value(f.kind, f.value) for f in struct
+    ]
     remembered: compact.Ends = {}
-    assert compact.skip(raw, 0, compact.STRUCT, 0, remembered) == compact.skip(raw, 0, compact.STRUCT, 0, remembered) == len(raw)
+    assert (
+        compact.skip(raw, 0, compact.STRUCT, 0, remembered)
+        == compact.skip(raw, 0, compact.STRUCT, 0, remembered)
+        == len(raw)
+    )
 
 
 @pytest.mark.timeout(10)

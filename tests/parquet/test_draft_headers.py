@@ -80,6 +80,11 @@ def test_every_file_of_the_branch_is_read(conformance):
     for name, entry in table.items():
         data = (conformance / "drafts" / name).read_bytes()
         header = parse_header(data[:HEADER_GUESS]).within(len(data), len(data))
-        assert {(reading.length, reading.num_bytes) for reading in header.readings} == {(entry["header_bytes"], entry["bitset_bytes"])}
+        assert {(reading.length, reading.num_bytes) for reading in header.readings} == {
+            (entry["header_bytes"], entry["bitset_bytes"])
+        }
     first = (conformance / "parquet-testing" / "bloom_filter.bin").read_bytes()
-    assert names(parse_header(first[:HEADER_GUESS]).within(len(first), len(first)).readings) == ["draft1-raw", "branch-12"]
+    assert names(parse_header(first[:HEADER_GUESS]).within(len(first), len(first)).readings) == [
+        "draft1-raw",
+        "branch-12",
+    ]

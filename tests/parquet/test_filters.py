@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from parquet import wire
 from parquet.wire import Field
 from sbbf_tool.errors import UnreadableError
-from sbbf_tool.parquet.filters import FilterHeader, StoredFilter, build_header, parse_header, predict_header_bytes
+from sbbf_tool.parquet.filters import (
+    FilterHeader,
+    StoredFilter,
+    build_header,
+    parse_header,
+    predict_header_bytes,
+)
 from sbbf_tool.parquet.idl.ttypes import BloomFilterHeader
 from sbbf_tool.parquet.splice import FilterPlace
 from sbbf_tool.parquet.structs import parse_struct
@@ -64,14 +70,26 @@ def test_the_quick_way_reads_what_thrift_reads(folded, padding):
 ALL = (first_member(2), first_member(3), first_member(4))
 BEYOND_US = {
     "a draft, without compression": (header(64, first_member(2), first_member(3)), "compression"),
-    "another algorithm": (header(64, first_member(2, 2), first_member(3), first_member(4)), "algorithm"),
-    "an algorithm without a member": (header(64, Field(2, wire.STRUCT, ()), first_member(3), first_member(4)), "algorithm"),
+    "another algorithm": (
+        header(64, first_member(2, 2), first_member(3), first_member(4)),
+        "algorithm",
+    ),
+    "an algorithm without a member": (
+        header(64, Field(2, wire.STRUCT, ()), first_member(3), first_member(4)),
+        "algorithm",
+    ),
     "no algorithm": (header(64, first_member(3), first_member(4)), "algorithm"),
     "another hash": (header(64, first_member(2), first_member(3, 2), first_member(4)), "hash"),
     "no hash": (header(64, first_member(2), first_member(4)), "hash"),
-    "a bitset compressed in another way": (header(64, first_member(2), first_member(3), first_member(4, 2)), "compressed"),
+    "a bitset compressed in another way": (
+        header(64, first_member(2), first_member(3), first_member(4, 2)),
+        "compressed",
+    ),
     "nothing but a size": (header(64), "neither algorithm nor hash"),
-    "unions that are numbers": (header(64, *(Field(n, wire.I32, wire.number(0)) for n in (2, 3, 4))), "neither algorithm nor hash"),
+    "unions that are numbers": (
+        header(64, *(Field(n, wire.I32, wire.number(0)) for n in (2, 3, 4))),
+        "neither algorithm nor hash",
+    ),
 }
 
 
@@ -90,13 +108,19 @@ def test_a_header_of_another_kind_is_beyond_us_with_the_reason(raw, reason):
 def stored(num_bytes: int, stated_length: int | None = -1) -> StoredFilter:
     length = len(build_header(num_bytes))
     return StoredFilter(
-        0, 0, FilterPlace(100, length + num_bytes if stated_length == -1 else stated_length), FilterHeader(length, num_bytes)
+        0,
+        0,
+        FilterPlace(100, length + num_bytes if stated_length == -1 else stated_length),
+        FilterHeader(length, num_bytes),
     )
 
 
 ODD = {
     "no length": (stored(64, None), ["bloom_filter_length is missing"]),
-    "a length that disagrees": (stored(64, 81), ["bloom_filter_length is 81, but header and bitset have 80 bytes"]),
+    "a length that disagrees": (
+        stored(64, 81),
+        ["bloom_filter_length is 81, but header and bitset have 80 bytes"],
+    ),
     "a negative length": (stored(64, -5), ["bloom_filter_length is -5"]),
     "96 bytes": (stored(96), ["not a power of two"]),
     "1000 bytes": (stored(1000), ["its last 8 bytes are unused", "not a power of two"]),

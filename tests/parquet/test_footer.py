@@ -20,10 +20,20 @@ from support.tables import each
 @each(
     "raw, size, message",
     [
-        *((b"\0\0\0\0PAR1"[-size:] if size else b"", size, "not a Parquet file") for size in range(12)),
-        *((bytes(4) + magic, 1000, "does not end with PAR1") for magic in (b"PAR2", b"par1", bytes(4), b"ORC1", b"PARA")),
         *(
-            (length.to_bytes(4, "little") + b"PAR1", 1000, f"footer of {length:,} bytes does not fit into the file of 1,000")
+            (b"\0\0\0\0PAR1"[-size:] if size else b"", size, "not a Parquet file")
+            for size in range(12)
+        ),
+        *(
+            (bytes(4) + magic, 1000, "does not end with PAR1")
+            for magic in (b"PAR2", b"par1", bytes(4), b"ORC1", b"PARA")
+        ),
+        *(
+            (
+                length.to_bytes(4, "little") + b"PAR1",
+                1000,
+                f"footer of {length:,} bytes does not fit into the file of 1,000",
+            )
             for length in (989, 1000, 2**31, 2**32 - 1)
         ),
     ],
@@ -63,7 +73,9 @@ META = column_metadata()
 
 def test_a_filter_is_where_a_chunk_has_an_offset_above_0():
     for offset in (0, -1, -(2**63)):
-        meta = column_metadata(Field(14, wire.I64, wire.number(offset)), Field(15, wire.I32, wire.number(80)))
+        meta = column_metadata(
+            Field(14, wire.I64, wire.number(offset)), Field(15, wire.I32, wire.number(80))
+        )
         assert Footer(made.footer_with_column(meta), 4).filter_place(0, 0) is None
     for key in ((1, 0), (0, 1), (-1, 0), (0, -1)):
         with pytest.raises(UnreadableError, match="a column chunk to edit"):

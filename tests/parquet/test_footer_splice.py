@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from parquet import made_footers as made
 from parquet import wire
-from parquet.made_footers import COLUMNS, LENGTH, META_DATA, OFFSET, ROW_GROUPS, column_metadata, footer_with_column
+from parquet.made_footers import (
+    COLUMNS,
+    LENGTH,
+    META_DATA,
+    OFFSET,
+    ROW_GROUPS,
+    column_metadata,
+    footer_with_column,
+)
 from parquet.wire import Field, Struct
 from sbbf_tool.errors import RefusedError
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -26,7 +34,9 @@ from support.tables import each
 PLACE = FilterPlace(1 << 40, 70_000)
 Key = tuple[int, int]
 
-at_random = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+at_random = settings(
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 def is_filter(field: Field) -> bool:
@@ -51,26 +61,46 @@ def without_filters(footer: Struct, keys: set[Key]) -> Struct:
             meta = wire.find(chunk, *META_DATA)
             remaining = tuple(field.content for field in meta.value if not is_filter(field))
             changed_chunks[index] = wire.replace_field(chunk, meta, remaining)
-        changed_groups[number] = wire.replace_field(group, chunks, wire.with_elements(chunks, changed_chunks))
+        changed_groups[number] = wire.replace_field(
+            group, chunks, wire.with_elements(chunks, changed_chunks)
+        )
     return wire.replace_field(footer, groups, wire.with_elements(groups, changed_groups))
 
 
-def assert_only_these_filters_changed(old: bytes, new: bytes, places: Mapping[Key, FilterPlace | None]) -> None:
+def assert_only_these_filters_changed(
+    old: bytes, new: bytes, places: Mapping[Key, FilterPlace | None]
+) -> None:
     before, after = wire.read(old), wire.read(new)
     assert without_filters(before, set(places)) == without_filters(after, set(places))
     for key, place in places.items():
-        filters = [(field.id, field.kind, wire.integer(field.value)) for field in metadata_of(after, key) if is_filter(field)]
-        expected = [] if place is None else [(*OFFSET, place.offset)] + ([] if place.length is None else [(*LENGTH, place.length)])
+        filters = [
+            (field.id, field.kind, wire.integer(field.value))
+            for field in metadata_of(after, key)
+            if is_filter(field)
+        ]
+        expected = (
+            []
+            if place is None
+            else [(*OFFSET, place.offset)]
+            + ([] if place.length is None else [(*LENGTH, place.length)])
+        )
         assert sorted(filters) == expected
     assert_generated_classes_read(old, new, places)
 
 
-def assert_generated_classes_read(old: bytes, new: bytes, places: Mapping[Key, FilterPlace | None]) -> None:
+def assert_generated_classes_read(
+    old: bytes, new: bytes, places: Mapping[Key, FilterPlace | None]
+) -> None:
     before, after = parse_struct(FileMetaData, old), parse_struct(FileMetaData, new)
     for (row_group, column), place in places.items():
-        was, now = (metadata.row_groups[row_group].columns[column].meta_data for metadata in (before, after))
+        was, now = (
+            metadata.row_groups[row_group].columns[column].meta_data for metadata in (before, after)
+        )
         assert (now.bloom_filter_offset, now.bloom_filter_length) == (place or (None, None))
-        now.bloom_filter_offset, now.bloom_filter_length = was.bloom_filter_offset, was.bloom_filter_length
+        now.bloom_filter_offset, now.bloom_filter_length = (
+            was.bloom_filter_offset,
+            was.bloom_filter_length,
+        )
     assert before == after
 
 
@@ -79,14 +109,28 @@ def assert_generated_classes_read(old: bytes, new: bytes, places: Mapping[Key, F
 
 PRESENT = {
     "both": (Field(*OFFSET, wire.number(99)), Field(*LENGTH, wire.number(47))),
-    "in the middle": (Field(*OFFSET, wire.number(99)), Field(*LENGTH, wire.number(47)), Field(16, wire.STRUCT, ())),
-    "with long headers": (Field(*OFFSET, wire.number(99), long=True), Field(*LENGTH, wire.number(47), long=True)),
+    "in the middle": (
+        Field(*OFFSET, wire.number(99)),
+        Field(*LENGTH, wire.number(47)),
+        Field(16, wire.STRUCT, ()),
+    ),
+    "with long headers": (
+        Field(*OFFSET, wire.number(99), long=True),
+        Field(*LENGTH, wire.number(47), long=True),
+    ),
     "only the offset": (Field(*OFFSET, wire.number(99)),),
     "only the length": (Field(*LENGTH, wire.number(47)),),
     "an offset of 0": (Field(*OFFSET, wire.number(0)),),
     "length before offset": (Field(*LENGTH, wire.number(47)), Field(*OFFSET, wire.number(99))),
-    "twice, where the last counts": (Field(*OFFSET, wire.number(1)), Field(*OFFSET, wire.number(99)), Field(*LENGTH, wire.number(47))),
-    "with more bytes than needed": (Field(*OFFSET, wire.varint(198, padding=3)), Field(*LENGTH, wire.varint(94, padding=2))),
+    "twice, where the last counts": (
+        Field(*OFFSET, wire.number(1)),
+        Field(*OFFSET, wire.number(99)),
+        Field(*LENGTH, wire.number(47)),
+    ),
+    "with more bytes than needed": (
+        Field(*OFFSET, wire.varint(198, padding=3)),
+        Field(*LENGTH, wire.varint(94, padding=2)),
+    ),
     "beside a list of the same id": (
         Field(*OFFSET, wire.number(99)),
         Field(15, wire.LIST, wire.items(wire.STRUCT, ())),
@@ -106,9 +150,13 @@ def test_fields_that_are_there_are_replaced_or_taken_away(present, place):
 
 
 @st.composite
-def footers_and_places(draw: st.DrawFn, *, with_filters: bool) -> tuple[bytes, dict[Key, FilterPlace]]:
+def footers_and_places(
+    draw: st.DrawFn, *, with_filters: bool
+) -> tuple[bytes, dict[Key, FilterPlace]]:
     footer, row_groups, columns = draw(made.footers(with_filters=with_filters))
-    places = st.builds(FilterPlace, st.integers(1, 2**63 - 1), st.one_of(st.none(), st.integers(0, 2**31 - 1)))
+    places = st.builds(
+        FilterPlace, st.integers(1, 2**63 - 1), st.one_of(st.none(), st.integers(0, 2**31 - 1))
+    )
     keys = st.tuples(st.integers(0, row_groups - 1), st.integers(0, columns - 1))
     return wire.write(footer), draw(st.dictionaries(keys, places, min_size=1))
 
@@ -141,7 +189,11 @@ def assert_every_chunk_survives(path: Path) -> bool:
         footer = ParquetFile.open(path).footer
     except RefusedError:
         return False
-    keys = [(row_group, column.index) for row_group in range(footer.num_row_groups) for column in footer.columns]
+    keys = [
+        (row_group, column.index)
+        for row_group in range(footer.num_row_groups)
+        for column in footer.columns
+    ]
     keys = [key for key in keys if footer.chunk(*key) is not None]
     moved = {key: FilterPlace((1 << 33) + at, 1000 + at) for at, key in enumerate(keys)}
     spliced = set_filters(footer.raw, moved)
@@ -152,7 +204,9 @@ def assert_every_chunk_survives(path: Path) -> bool:
 
 
 def test_footers_of_every_writer_survive(fixtures):
-    files = sorted(path for path in fixtures.rglob("*.parquet*") if path.is_file() and path.suffix != ".index")
+    files = sorted(
+        path for path in fixtures.rglob("*.parquet*") if path.is_file() and path.suffix != ".index"
+    )
     assert len(files) >= 20
     for path in files:
         assert assert_every_chunk_survives(path) or path.suffix == ".encrypted"

@@ -70,7 +70,9 @@ def test_the_modules_are_what_the_compiler_makes_of_the_definition(tmp_path: Pat
     assert {p.name for p in tmp_path.glob("*.py")} == {p.name for p in MODULES.glob("*.py")}
     if version_line(tmp_path / "ttypes.py") == version_line(MODULES / "ttypes.py"):
         for module in tmp_path.glob("*.py"):
-            assert module.read_bytes() == (MODULES / module.name).read_bytes(), f"{module.name}: run thrift/regenerate"
+            assert module.read_bytes() == (MODULES / module.name).read_bytes(), (
+                f"{module.name}: run thrift/regenerate"
+            )
 
 
 # --- the definition is what the format says -------------------------------------------------------------------------
@@ -82,4 +84,10 @@ def test_the_structs_end_where_the_format_ends() -> None:
     """
     structs = (ColumnMetaData, ttypes.ColumnChunk, ttypes.RowGroup, FileMetaData, PageHeader)
     assert [len(struct.thrift_spec) - 1 for struct in structs] == [16, 9, 7, 9, 9]
-    assert PageType._VALUES_TO_NAMES == {0: "DATA_PAGE", 1: "INDEX_PAGE", 2: "DICTIONARY_PAGE", 3: "DATA_PAGE_V2", 4: "BLOOM_FILTER_PAGE"}
+    assert PageType._VALUES_TO_NAMES == {
+        0: "DATA_PAGE",
+        1: "INDEX_PAGE",
+        2: "DICTIONARY_PAGE",
+        3: "DATA_PAGE_V2",
+        4: "BLOOM_FILTER_PAGE",
+    }

@@ -18,7 +18,11 @@ DAY = 86_400 * 10**9
 EPOCH = 2_440_588
 INT96 = Column(0, ("at",), ("at",), "INT96", 0, None, 0, 0)
 
-INSTANTS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3 * DAY, 3 * DAY) | st.integers(-5, 5).map(lambda days: days * DAY)
+INSTANTS = (
+    st.integers(-(2**63), 2**63 - 1)
+    | st.integers(-3 * DAY, 3 * DAY)
+    | st.integers(-5, 5).map(lambda days: days * DAY)
+)
 
 
 def stored(day: int, nanos: int) -> bytes:
@@ -40,18 +44,40 @@ def test_both_roundings_of_an_instant_are_looked_up(instant: int) -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(EPOCH - 200_000, EPOCH + 200_000), st.integers(-(2**63), 2**63 - 1) | st.integers(-2 * DAY, 2 * DAY)))
+    st.lists(
+        st.tuples(
+            st.integers(EPOCH - 200_000, EPOCH + 200_000),
+            st.integers(-(2**63), 2**63 - 1) | st.integers(-2 * DAY, 2 * DAY),
+        )
+    )
 )
-@example([(EPOCH, DAY), (EPOCH + 1, 0), (EPOCH, 2 * DAY + 1), (EPOCH, -DAY), (EPOCH, -1), (EPOCH - 1, DAY - 1), (EPOCH - 2, 3 * DAY)])
+@example(
+    [
+        (EPOCH, DAY),
+        (EPOCH + 1, 0),
+        (EPOCH, 2 * DAY + 1),
+        (EPOCH, -DAY),
+        (EPOCH, -1),
+        (EPOCH - 1, DAY - 1),
+        (EPOCH - 2, 3 * DAY),
+    ]
+)
 def test_many_values_get_the_forms_of_a_single_value(parts: list[tuple[int, int]]) -> None:
     plains = [stored(*part) for part in parts]
     beside = int96.forms_beside(memoryview(b"".join(plains)))
-    expected = sorted(form for plain in plains for form in int96.forms_of(int96.instant_of(plain)) if form != plain)
+    expected = sorted(
+        form
+        for plain in plains
+        for form in int96.forms_of(int96.instant_of(plain))
+        if form != plain
+    )
     assert sorted(beside[at : at + 12] for at in range(0, len(beside), 12)) == expected
     assert expected == sorted(form for plain in plains for form in int96.other_forms_of(plain))
     floored = int96.rounded_down(memoryview(b"".join(plains)))
     assert floored == b"".join(
-        stored(EPOCH + int96.instant_of(plain) // DAY, int96.instant_of(plain) % DAY) for plain in plains if not 0 <= _nanos(plain) < DAY
+        stored(EPOCH + int96.instant_of(plain) // DAY, int96.instant_of(plain) % DAY)
+        for plain in plains
+        if not 0 <= _nanos(plain) < DAY
     )
 
 
@@ -76,7 +102,11 @@ WRITERS = [
     ("impala version 4.1.0-RELEASE (build abc)", {}, True),
     ("parquet-mr-trino version 480 (build n/a)", {}, True),
     ("parquet-mr version 1.17.0 (build x)", {"org.apache.spark.version": "4.3.0"}, True),
-    ("parquet-mr version 1.10.0 (build x)", {"org.apache.spark.sql.parquet.row.metadata": "{}"}, True),
+    (
+        "parquet-mr version 1.10.0 (build x)",
+        {"org.apache.spark.sql.parquet.row.metadata": "{}"},
+        True,
+    ),
     ("parquet-mr version 1.11.1 (build x)", {"writer.date.proleptic": "false"}, True),
     ("parquet-mr version 1.17.0 (build x)", {}, False),
     ("parquet-mr version 1.17.0 (build x)", {"parquet.avro.schema": "{}"}, False),
@@ -88,7 +118,9 @@ WRITERS = [
 
 
 @each("created_by, keys, is_known", WRITERS)
-def test_writers_known_to_use_one_of_the_two_forms(fixtures: Path, created_by: str | None, keys: dict[str, str], is_known: bool) -> None:
+def test_writers_known_to_use_one_of_the_two_forms(
+    fixtures: Path, created_by: str | None, keys: dict[str, str], is_known: bool
+) -> None:
     from sbbf_tool.file.parquet_file import ParquetFile
     from sbbf_tool.parquet.idl.ttypes import KeyValue
 

@@ -23,12 +23,27 @@ def column(physical: str, kind: str | None = None, *, length: int = 0, **details
 
 
 INT32, INT64, INT96 = column("INT32"), column("INT64"), column("INT96")
-FLOAT, DOUBLE, HALF = column("FLOAT"), column("DOUBLE"), column("FIXED_LEN_BYTE_ARRAY", "FLOAT16", length=2)
+FLOAT, DOUBLE, HALF = (
+    column("FLOAT"),
+    column("DOUBLE"),
+    column("FIXED_LEN_BYTE_ARRAY", "FLOAT16", length=2),
+)
 INT8, UINT8 = column("INT32", "INT", bits=8), column("INT32", "INT", bits=8, signed=False)
 INT16, UINT16 = column("INT32", "INT", bits=16), column("INT32", "INT", bits=16, signed=False)
-UINT32, UINT64 = column("INT32", "INT", bits=32, signed=False), column("INT64", "INT", bits=64, signed=False)
-STRING, ENUM, JSON = column("BYTE_ARRAY", "STRING"), column("BYTE_ARRAY", "ENUM"), column("BYTE_ARRAY", "JSON")
-BYTES, FOUR_BYTES, BSON = column("BYTE_ARRAY"), column("FIXED_LEN_BYTE_ARRAY", length=4), column("BYTE_ARRAY", "BSON")
+UINT32, UINT64 = (
+    column("INT32", "INT", bits=32, signed=False),
+    column("INT64", "INT", bits=64, signed=False),
+)
+STRING, ENUM, JSON = (
+    column("BYTE_ARRAY", "STRING"),
+    column("BYTE_ARRAY", "ENUM"),
+    column("BYTE_ARRAY", "JSON"),
+)
+BYTES, FOUR_BYTES, BSON = (
+    column("BYTE_ARRAY"),
+    column("FIXED_LEN_BYTE_ARRAY", length=4),
+    column("BYTE_ARRAY", "BSON"),
+)
 GEOMETRY, UUID = column("BYTE_ARRAY", "GEOMETRY"), column("FIXED_LEN_BYTE_ARRAY", "UUID", length=16)
 DATE, INTERVAL = column("INT32", "DATE"), column("FIXED_LEN_BYTE_ARRAY", "INTERVAL", length=12)
 
@@ -102,7 +117,11 @@ EXACT = [
     (BYTES, "null", b"null"),
     (FOUR_BYTES, "0xdeadBEEF", b"\xde\xad\xbe\xef"),
     (BSON, "0x0500000000", b"\x05\0\0\0\0"),
-    (UUID, "123E4567-e89b-12d3-a456-426614174000", bytes.fromhex("123e4567e89b12d3a456426614174000")),
+    (
+        UUID,
+        "123E4567-e89b-12d3-a456-426614174000",
+        bytes.fromhex("123e4567e89b12d3a456426614174000"),
+    ),
     # Plain bytes, in hexadecimal, in any column that is not text.
     (INT32, "0x07000000", i32(7)),
     (UUID, "0x" + "ab" * 16, b"\xab" * 16),
@@ -124,47 +143,110 @@ def test_a_written_value_is_these_plain_bytes(leaf: Column, text: str, plain: by
         (UINT8, ["255", "-1"], {i32(255), i32(-1)}),
         (INT8, ["-1", "255"], {i32(255), i32(-1)}),
         (INT8, ["-128", "128"], {i32(128), i32(-128)}),
-        (column("INT64", "INT", bits=32, signed=False), ["4294967295", "-1"], {i64(2**32 - 1), i64(-1)}),
+        (
+            column("INT64", "INT", bits=32, signed=False),
+            ["4294967295", "-1"],
+            {i64(2**32 - 1), i64(-1)},
+        ),
         # They wrap a time in UTC that an offset moved out of the day.
-        (time("MILLIS"), ["20:08:21", "20:08:21 UTC"], {i32(72_501_000), i32(-13_899_000), i32(158_901_000)}),
-        (time("MILLIS"), ["-03:51:39", "0x" + i32(-13_899_000).hex()], {i32(72_501_000), i32(-13_899_000), i32(158_901_000)}),
+        (
+            time("MILLIS"),
+            ["20:08:21", "20:08:21 UTC"],
+            {i32(72_501_000), i32(-13_899_000), i32(158_901_000)},
+        ),
+        (
+            time("MILLIS"),
+            ["-03:51:39", "0x" + i32(-13_899_000).hex()],
+            {i32(72_501_000), i32(-13_899_000), i32(158_901_000)},
+        ),
         (time("MICROS"), ["25:00:00"], {i64(hour * 3_600_000_000) for hour in (1, 25, -23)}),
         (time("MICROS", utc=False), ["25:00:00"], {i64(25 * 3_600_000_000)}),
         (DATE, ["0044-03-15 (BC)", "-0043-03-15"], {i32(-735_160)}),
         (DATE, ["infinity"], {i32(2**31 - 1)}),
         (DATE, ["-infinity"], {i32(1 - 2**31)}),
-        (timestamp("MICROS", utc=False), ["0001-12-31 (BC) 23:59:59.999999", "0000-12-31T23:59:59.999999"], {i64(-62_135_596_800_000_001)}),
+        (
+            timestamp("MICROS", utc=False),
+            ["0001-12-31 (BC) 23:59:59.999999", "0000-12-31T23:59:59.999999"],
+            {i64(-62_135_596_800_000_001)},
+        ),
         (timestamp("MICROS"), ["infinity"], {i64(2**63 - 1)}),
         (INTERVAL, ["P-1M5D", "P4294967295M5D"], {struct.pack("<iII", -1, 5, 0)}),
         # Instants as BigQuery, Athena, Trino, Go and pyarrow print them.
-        (timestamp("MILLIS"), ["1970-01-01 00:00:01 UTC", "1970-01-01 00:00:01.000 GMT", "1970-01-01 00:00:01 Z"], {i64(1000)}),
-        (timestamp("MILLIS"), ["1970-01-01 01:00:01 +0100 CET", "1970-01-01 01:00:01 Europe/Paris"], {i64(1000)}),
-        (timestamp("MILLIS"), ["2024-10-27 02:30:00 Europe/Paris"], {i64(1_729_989_000_000), i64(1_729_992_600_000)}),
+        (
+            timestamp("MILLIS"),
+            ["1970-01-01 00:00:01 UTC", "1970-01-01 00:00:01.000 GMT", "1970-01-01 00:00:01 Z"],
+            {i64(1000)},
+        ),
+        (
+            timestamp("MILLIS"),
+            ["1970-01-01 01:00:01 +0100 CET", "1970-01-01 01:00:01 Europe/Paris"],
+            {i64(1000)},
+        ),
+        (
+            timestamp("MILLIS"),
+            ["2024-10-27 02:30:00 Europe/Paris"],
+            {i64(1_729_989_000_000), i64(1_729_992_600_000)},
+        ),
         (INT96, ["1970-01-02 00:00:00.000 UTC"], {i64(0) + i32(2_440_589)}),
     ],
 )
-def test_a_value_is_queried_in_all_forms_in_which_it_may_be_stored(leaf: Column, texts: list[str], forms: set[bytes]) -> None:
+def test_a_value_is_queried_in_all_forms_in_which_it_may_be_stored(
+    leaf: Column, texts: list[str], forms: set[bytes]
+) -> None:
     for text in texts:
         assert set(parse(leaf, text).forms) == forms, text
 
 
 NO_VALUE = [
-    (INT32, ["", "1.0", "2147483648", "-2147483649", "0x00", "1_000", "--1", "٣", "true", "9" * 5000]),
+    (
+        INT32,
+        ["", "1.0", "2147483648", "-2147483649", "0x00", "1_000", "--1", "٣", "true", "9" * 5000],
+    ),
     (INT8, ["256", "-129"]),
     (UINT8, ["-129", "256"]),
     (UINT64, ["-1", "18446744073709551616"]),
     (FLOAT, ["1e39", "", "one", "0x1p3", "1_0.0", "1e400"]),
     (DOUBLE, ["1e400", "-1e400", "٣", "9" * 400]),
     (HALF, ["65520", "1e9"]),
-    (DECIMAL9, ["100000000", "-100000000.00", "NaN", "inf", "1,5", "", "1e3000", "1_0", "1" * 1001]),
+    (
+        DECIMAL9,
+        ["100000000", "-100000000.00", "NaN", "inf", "1,5", "", "1e3000", "1_0", "1" * 1001],
+    ),
     (decimal("FIXED_LEN_BYTE_ARRAY", 9, 0, 1), ["128", "-129"]),
-    (DATE, ["2023-02-29", "2024-13-01", "2024-00-10", "2024-04-31", "24-01-01", "2024-01-01T00:00:00", "5881580-07-12", "1 May 2024"]),
-    (time("MILLIS"), ["600:00:00", "12:60", "12:00:60", "12:00:00+01:00", "12:00:00 Europe/Paris", "noon", "12"]),
+    (
+        DATE,
+        [
+            "2023-02-29",
+            "2024-13-01",
+            "2024-00-10",
+            "2024-04-31",
+            "24-01-01",
+            "2024-01-01T00:00:00",
+            "5881580-07-12",
+            "1 May 2024",
+        ],
+    ),
+    (
+        time("MILLIS"),
+        ["600:00:00", "12:60", "12:00:60", "12:00:00+01:00", "12:00:00 Europe/Paris", "noon", "12"],
+    ),
     (time("MICROS", utc=False), ["12:00:00Z"]),
-    (timestamp("MICROS"), ["2024-02-30T00:00:00", "2024-01-01T25:00:00", "2024-01-01T00:00:00+24:00", "now", "400000-01-01T00:00:00Z"]),
+    (
+        timestamp("MICROS"),
+        [
+            "2024-02-30T00:00:00",
+            "2024-01-01T25:00:00",
+            "2024-01-01T00:00:00+24:00",
+            "now",
+            "400000-01-01T00:00:00Z",
+        ],
+    ),
     (timestamp("MICROS", utc=False), ["2024-01-01T00:00:00Z", "2024-01-01T00:00:00+01:00"]),
     (INT96, ["yesterday", "0x00", "9999999-01-01"]),
-    (INTERVAL, ["P", "PT", "P1DT", "1 day", "P-3000000000D", "P1.5D", "P4294967296M", "PT5000000S"]),
+    (
+        INTERVAL,
+        ["P", "PT", "P1DT", "1 day", "P-3000000000D", "P1.5D", "P4294967296M", "PT5000000S"],
+    ),
     (BYTES, ["0x0", "0xzz"]),
     (FOUR_BYTES, ["abc", "0x0011", "Grüße"]),
     (BSON, ['{"a": 1}', "null?"]),
@@ -175,7 +257,9 @@ NO_VALUE = [
 
 
 @each("leaf, text", [(leaf, text) for leaf, texts in NO_VALUE for text in texts])
-def test_what_cannot_be_a_value_is_a_usage_error_that_says_what_can(leaf: Column, text: str) -> None:
+def test_what_cannot_be_a_value_is_a_usage_error_that_says_what_can(
+    leaf: Column, text: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         parse(leaf, text)
 
@@ -201,7 +285,9 @@ def test_what_cannot_be_a_value_is_a_usage_error_that_says_what_can(leaf: Column
         (INTERVAL, ["PT0.0001S"], "unit, millis"),
     ],
 )
-def test_what_is_finer_than_the_unit_is_absent_and_not_rounded(leaf: Column, texts: list[str], unit: str) -> None:
+def test_what_is_finer_than_the_unit_is_absent_and_not_rounded(
+    leaf: Column, texts: list[str], unit: str
+) -> None:
     note = f"more {'digits' if 'scale' in unit else 'precise'} than the column's {unit}"
     for literal in (parse(leaf, text) for text in texts):
         assert (literal.forms, literal.verdict, literal.note) == ((), ABSENT, note)
@@ -231,8 +317,13 @@ def test_text_half_way_between_two_narrow_numbers_is_queried_as_both() -> None:
 def test_a_byte_array_decimal_is_also_queried_with_superfluous_sign_bytes() -> None:
     literal = parse(DECIMAL_BYTES, "-1.28")
 
-    assert literal.forms == tuple((-128).to_bytes(width, "big", signed=True) for width in range(1, 33))
-    assert literal.note == "a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of 1 to 32 bytes"
+    assert literal.forms == tuple(
+        (-128).to_bytes(width, "big", signed=True) for width in range(1, 33)
+    )
+    assert (
+        literal.note
+        == "a BYTE_ARRAY decimal has other forms, with superfluous sign bytes: queried are those of 1 to 32 bytes"
+    )
     assert parse(DECIMAL_BYTES, "0").forms[0] == b"\x00"
     assert parse(DECIMAL_BYTES, "1.28").forms[0] == b"\x00\x80"
     assert parse(decimal("BYTE_ARRAY", 100, 0), "1").forms[-1] == (1).to_bytes(42, "big")
@@ -245,7 +336,11 @@ def test_a_byte_array_decimal_is_also_queried_with_superfluous_sign_bytes() -> N
         (FLOAT, np.float32(0.1), struct.pack("<f", 0.1)),
         (HALF, np.float16(1.5), bytes.fromhex("003e")),
         (DATE, np.datetime64("1970-01-02"), i32(1)),
-        (timestamp("MICROS"), dt.datetime(1970, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))), i64(0)),
+        (
+            timestamp("MICROS"),
+            dt.datetime(1970, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))),
+            i64(0),
+        ),
         (timestamp("MICROS", utc=False), dt.datetime(1970, 1, 1, 0, 0, 1), i64(1_000_000)),
         (timestamp("NANOS", utc=False), np.datetime64("1970-01-01T00:00:00.000000001"), i64(1)),
         (INTERVAL, dt.timedelta(days=1, milliseconds=5), struct.pack("<III", 0, 1, 5)),

@@ -49,12 +49,18 @@ def table():
 
 
 def pages_of(file: ParquetFile, row_group: int, column) -> list[PlainPage]:
-    pages = PlainChunk(file.source.read_up_to, column, file.footer.chunk(row_group, column.index)).pages()
+    pages = PlainChunk(
+        file.source.read_up_to, column, file.footer.chunk(row_group, column.index)
+    ).pages()
     return [page for page in pages if isinstance(page, PlainPage)]
 
 
 def stream_counts(file: ParquetFile, row_group: int, column) -> Counter[int]:
-    return Counter(h for run in read_chunk(file.footer, row_group, column, file.pages(row_group, column)) for h in run.hashes())
+    return Counter(
+        h
+        for run in read_chunk(file.footer, row_group, column, file.pages(row_group, column))
+        for h in run.hashes()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,18 +76,31 @@ def many():
             "int32": some.astype("i4"),
             "double": pa.array(some - 2000.0, mask=some % 5 == 0),
             "fixed": pa.array([b"%06d" % value for value in some], pa.binary(6)),
-            "list": pa.array([[int(value), None] * int(value % 4) if value % 7 else None for value in some]),
-            "struct": pa.array([{"a": int(value) if value % 3 else None} if value % 5 else None for value in some]),
+            "list": pa.array(
+                [[int(value), None] * int(value % 4) if value % 7 else None for value in some]
+            ),
+            "struct": pa.array(
+                [{"a": int(value) if value % 3 else None} if value % 5 else None for value in some]
+            ),
             "halves": pa.array([None] * (ROWS // 2) + list(range(ROWS - ROWS // 2)), pa.int64()),
             "null": pa.array([None] * ROWS, pa.string()),
             "blocks": pa.array(some, mask=(np.arange(ROWS) // 100) % 2 == 0),
         }
     )
-    return table.cast(pa.schema([field.with_nullable(field.name not in ("int32", "fixed")) for field in table.schema]))
+    return table.cast(
+        pa.schema(
+            [field.with_nullable(field.name not in ("int32", "fixed")) for field in table.schema]
+        )
+    )
 
 
-@each("codec, version, checksums", [*((codec, "2.0", True) for codec in CODECS), ("none", "1.0", True), ("zstd", "1.0", False)])
-def test_pages_without_a_dictionary_hold_what_the_stream_does(many, tmp_path, codec, version, checksums):
+@each(
+    "codec, version, checksums",
+    [*((codec, "2.0", True) for codec in CODECS), ("none", "1.0", True), ("zstd", "1.0", False)],
+)
+def test_pages_without_a_dictionary_hold_what_the_stream_does(
+    many, tmp_path, codec, version, checksums
+):
     path = tmp_path / "f.parquet"
     pq.write_table(
         many,
@@ -96,7 +115,9 @@ def test_pages_without_a_dictionary_hold_what_the_stream_does(many, tmp_path, co
     with ParquetFile.open(path) as file:
         for row_group, column in itertools.product(range(3), file.footer.columns):
             pages = pages_of(file, row_group, column)
-            assert Counter(h for page in pages for h in page.hashes) == stream_counts(file, row_group, column)
+            assert Counter(h for page in pages for h in page.hashes) == stream_counts(
+                file, row_group, column
+            )
             assert sum(map(len, pages)) == sum(len(page.hashes) for page in pages)
 
 
@@ -113,21 +134,33 @@ def test_pages_without_a_dictionary_hold_what_the_stream_does(many, tmp_path, co
 )
 def test_other_pages_are_for_a_decoder(tmp_path, encoding, values):
     path = tmp_path / "f.parquet"
-    pq.write_table(pa.table({"x": values}), path, use_dictionary=False, column_encoding={"x": encoding}, version="2.6")
+    pq.write_table(
+        pa.table({"x": values}),
+        path,
+        use_dictionary=False,
+        column_encoding={"x": encoding},
+        version="2.6",
+    )
     with ParquetFile.open(path) as file:
         column = file.footer.columns[0]
         assert not may_be_plain(column, file.footer.chunk(0, 0))
         with pytest.raises(NotPlainError):
             pages_of(file, 0, column)
         chunk = StoredValues(file, (0, 0))
-        assert Counter(h for run in chunk.hashes() for h in run) - Counter(chunk_equals(file)) == stream_counts(file, 0, column)
+        assert Counter(h for run in chunk.hashes() for h in run) - Counter(
+            chunk_equals(file)
+        ) == stream_counts(file, 0, column)
         assert chunk.count == 100
         assert chunk.bytes_read == file.footer.chunk(0, 0).total_compressed_size
 
 
 def chunk_equals(file: ParquetFile) -> list[int]:
     column = file.footer.columns[0]
-    return [h for run in read_chunk(file.footer, 0, column, file.pages(0, column)) for h in run.hashes_of_equals()]
+    return [
+        h
+        for run in read_chunk(file.footer, 0, column, file.pages(0, column))
+        for h in run.hashes_of_equals()
+    ]
 
 
 @each("change", [-1, 1])
@@ -145,7 +178,12 @@ def test_pages_that_do_not_hold_what_the_footer_counts(tmp_path, change):
 def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
     path = tmp_path / "f.parquet"
     pq.write_table(
-        many.select(["text"]), path, write_page_checksum=True, use_dictionary=False, data_page_version=version, data_page_size=4000
+        many.select(["text"]),
+        path,
+        write_page_checksum=True,
+        use_dictionary=False,
+        data_page_version=version,
+        data_page_size=4000,
     )
     whole = path.read_bytes()
     with ParquetFile.open(path) as file:
@@ -167,12 +205,21 @@ def test_a_damaged_page_is_an_error_or_the_same_values(many, tmp_path, version):
 
 
 @each("version, use_dictionary", [("1.0", True), ("2.0", False)])
-def test_damaged_chunks_without_checksums_are_read_or_refused(many, tmp_path, version, use_dictionary):
+def test_damaged_chunks_without_checksums_are_read_or_refused(
+    many, tmp_path, version, use_dictionary
+):
     """Headers may lack any field and state any size; the reader raises an error of ours and terminates."""
     path, rng, ends = tmp_path / "f.parquet", np.random.default_rng(5), Counter()
     sizes = {"data_page_size": 500, "dictionary_pagesize_limit": 800, "write_batch_size": 50}
     rows = many.slice(0, 300).select(["text", "int64", "list"])
-    pq.write_table(rows, path, use_dictionary=use_dictionary, data_page_version=version, compression="none", **sizes)
+    pq.write_table(
+        rows,
+        path,
+        use_dictionary=use_dictionary,
+        data_page_version=version,
+        compression="none",
+        **sizes,
+    )
     with ParquetFile.open(path) as file:
         chunks = [(column, file.footer.chunk(0, column.index)) for column in file.footer.columns]
     for column, meta in chunks:
@@ -182,7 +229,11 @@ def test_damaged_chunks_without_checksums_are_read_or_refused(many, tmp_path, ve
             for at in rng.integers(start, end, rng.integers(1, 4)):
                 data[at] = rng.integers(0, 256)
             try:
-                for page in PlainChunk(lambda offset, length, data=bytes(data): data[offset : offset + length], column, meta).pages():
+                for page in PlainChunk(
+                    lambda offset, length, data=bytes(data): data[offset : offset + length],
+                    column,
+                    meta,
+                ).pages():
                     places, numbers = (page.rows, page) if isinstance(page, PlainPage) else page()
                     assert len(numbers) == len(places() if places else page.hashes)
                 ends["read"] += 1
@@ -221,7 +272,11 @@ def runs(draw: st.DrawFn) -> tuple[int, bytes, list[int]]:
             raw += repeated(level, count, width)
             levels += [level] * count
         else:
-            some = draw(st.lists(st.one_of(st.just(highest), st.integers(0, highest)), min_size=8, max_size=80))
+            some = draw(
+                st.lists(
+                    st.one_of(st.just(highest), st.integers(0, highest)), min_size=8, max_size=80
+                )
+            )
             some = some[: len(some) // 8 * 8]
             raw += packed(some, width)
             levels += some
@@ -245,11 +300,18 @@ def test_any_runs(sample, data):
         (b"\x05\xff", 1, 9, None),
         (b"\x05\xff\xff\xff", 3, 12, 12),
         (b"\x05\xff\xff\xff", 3, 13, None),
-        *((repeated(1, n, 1), 1, n, n) for n in (1, 63, 64, 127, 128, 8191, 8192, 1 << 20)),  # headers of one to four bytes
+        *(
+            (repeated(1, n, 1), 1, n, n) for n in (1, 63, 64, 127, 128, 8191, 8192, 1 << 20)
+        ),  # headers of one to four bytes
         *((repeated(0, n, 1) + repeated(1, 1, 1), 1, n + 1, 1) for n in (1, 63, 64, 8192)),
         (b"", 0, 7, 7),  # a column that stores no levels
-        *((empty + repeated(1, 4, 1), 1, 4, None) for empty in (b"\x01", b"\x00\x01")),  # a run of no levels
-        *((raw, 1, 4, None) for raw in (b"", b"\x80", b"\x80" * 6 + b"\x01", b"\x00\x01", b"\x08", b"\x01")),
+        *(
+            (empty + repeated(1, 4, 1), 1, 4, None) for empty in (b"\x01", b"\x00\x01")
+        ),  # a run of no levels
+        *(
+            (raw, 1, 4, None)
+            for raw in (b"", b"\x80", b"\x80" * 6 + b"\x01", b"\x00\x01", b"\x08", b"\x01")
+        ),
     ],
 )
 def test_runs_of_known_levels(raw, highest, count, answer):
@@ -264,12 +326,20 @@ def test_runs_of_known_levels(raw, highest, count, answer):
 def file_of_many_pages(tmp_path: Path) -> Path:
     path = tmp_path / "f.parquet"
     values = pa.array(["long " * 40_000, *(f"value {n}" for n in range(5000))])
-    pq.write_table(pa.table({"v": values}), path, data_page_size=2000, write_batch_size=100, dictionary_pagesize_limit=210_000)
+    pq.write_table(
+        pa.table({"v": values}),
+        path,
+        data_page_size=2000,
+        write_batch_size=100,
+        dictionary_pagesize_limit=210_000,
+    )
     return path
 
 
 @each("junk", [b"\xff" * 64, b"\x00" * 64, b"\x1c\x1c"])
-def test_an_invalid_page_header_is_reported_with_its_place(file_of_many_pages: Path, junk: bytes) -> None:
+def test_an_invalid_page_header_is_reported_with_its_place(
+    file_of_many_pages: Path, junk: bytes
+) -> None:
     with ParquetFile.open(file_of_many_pages) as file:
         chunk = file.footer.chunk(0, 0)
         assert chunk is not None
@@ -278,5 +348,9 @@ def test_an_invalid_page_header_is_reported_with_its_place(file_of_many_pages: P
     content[start : start + len(junk)] = junk
 
     with pytest.raises(UnreadableError) as caught:
-        list(read_pages(lambda offset, length: bytes(content[offset : min(offset + length, end)]), chunk))
+        list(
+            read_pages(
+                lambda offset, length: bytes(content[offset : min(offset + length, end)]), chunk
+            )
+        )
     assert caught.value.place == f"page header at byte {start:,}"

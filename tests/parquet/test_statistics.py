@@ -26,7 +26,13 @@ class TestDoubtful:
     """Bounds as some writers state them, put into a footer by hand."""
 
     def bounds_with(
-        self, tmp_path: Path, values: pa.Array, *, order: bool = True, writer: str | None = "DuckDB version v2", **fields: bytes
+        self,
+        tmp_path: Path,
+        values: pa.Array,
+        *,
+        order: bool = True,
+        writer: str | None = "DuckDB version v2",
+        **fields: bytes,
     ) -> object:
         path = tmp_path / "stated.parquet"
         pq.write_table(pa.table({"c": values}), path)
@@ -42,12 +48,23 @@ class TestDoubtful:
 
     def test_without_an_order_the_newer_fields_mean_nothing(self, tmp_path: Path):
         first, second = (n.to_bytes(8, "little") for n in (1, 2))
-        assert self.bounds_with(tmp_path, pa.array([1]), min_value=first, max_value=second) == (1, 2)
-        assert self.bounds_with(tmp_path, pa.array([1]), order=False, min_value=first, max_value=second) is None
+        assert self.bounds_with(tmp_path, pa.array([1]), min_value=first, max_value=second) == (
+            1,
+            2,
+        )
+        assert (
+            self.bounds_with(
+                tmp_path, pa.array([1]), order=False, min_value=first, max_value=second
+            )
+            is None
+        )
 
     def test_the_older_fields_were_compared_as_signed(self, tmp_path: Path):
         first, second = (n.to_bytes(8, "little") for n in (1, 2))
-        assert self.bounds_with(tmp_path, pa.array([1]), order=False, min=first, max=second) == (1, 2)
+        assert self.bounds_with(tmp_path, pa.array([1]), order=False, min=first, max=second) == (
+            1,
+            2,
+        )
         assert self.bounds_with(tmp_path, pa.array([1], pa.uint64()), min=first, max=second) is None
         assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"b") is None
         assert self.bounds_with(tmp_path, pa.array(["a"]), min=b"a", max=b"a") == (b"a", b"a")
@@ -67,7 +84,9 @@ class TestDoubtful:
             (None, False),
         ],
     )
-    def test_equal_older_bounds_of_bytes_depend_on_the_writer(self, tmp_path: Path, writer: str | None, is_reliable: bool):
+    def test_equal_older_bounds_of_bytes_depend_on_the_writer(
+        self, tmp_path: Path, writer: str | None, is_reliable: bool
+    ):
         """Java writers before parquet-java 1.8.0 reused buffers, and could state the last value as both bounds."""
         for values in (pa.array(["a", "k"]), pa.array([b"a", b"k"], pa.binary(1))):
             stated = self.bounds_with(tmp_path, values, writer=writer, min=b"k", max=b"k")
@@ -113,4 +132,8 @@ def chunk(**fields):
 )
 def test_an_unknown_count_is_never_taken_for_zero(values, nulls, non_null, most, has_only_nulls):
     meta = chunk(num_values=values, nulls=nulls)
-    assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (non_null, most, has_only_nulls)
+    assert (meta.non_null_values, meta.most_values, meta.has_only_nulls) == (
+        non_null,
+        most,
+        has_only_nulls,
+    )

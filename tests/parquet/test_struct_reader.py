@@ -28,7 +28,8 @@ pytestmark = pytest.mark.slow
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 EXTENSION = pytest.mark.skipif(
-    TCompactProtocolAccelerated(TMemoryBuffer(b""))._fast_decode is None, reason="the installed thrift has no C extension to compare with"
+    TCompactProtocolAccelerated(TMemoryBuffer(b""))._fast_decode is None,
+    reason="the installed thrift has no C extension to compare with",
 )
 
 
@@ -44,7 +45,9 @@ FOOTERS = [footer_of(path) for path in sorted(FIXTURES.glob("*.parquet"))]
 def by_extension(cls: Any, data: bytes) -> tuple[Any, int] | None:
     """What the C extension reads, within the bounds that the package sets; None where it refuses."""
     transport = TMemoryBuffer(data)
-    protocol = TCompactProtocolAccelerated(transport, string_length_limit=len(data), container_length_limit=len(data), fallback=False)
+    protocol = TCompactProtocolAccelerated(
+        transport, string_length_limit=len(data), container_length_limit=len(data), fallback=False
+    )
     struct = cls()
     try:
         struct.read(protocol)
@@ -103,12 +106,19 @@ def test_damaged_footers():
     assert refused > len(seeds)
 
 
-CLASSES = [cls for cls in vars(ttypes).values() if isinstance(cls, type) and hasattr(cls, "thrift_spec")]
+CLASSES = [
+    cls for cls in vars(ttypes).values() if isinstance(cls, type) and hasattr(cls, "thrift_spec")
+]
 
 
 @EXTENSION
 @settings(max_examples=150)
-@given(st.sampled_from(CLASSES), st.lists(made_footers.random_fields(), max_size=5), st.binary(max_size=30), st.integers(0, 400))
+@given(
+    st.sampled_from(CLASSES),
+    st.lists(made_footers.random_fields(), max_size=5),
+    st.binary(max_size=30),
+    st.integers(0, 400),
+)
 def test_any_fields_for_any_class(cls, fields, more, end):
     data = wire.write(tuple(fields)) + more
     assert_same(cls, data)
@@ -117,19 +127,51 @@ def test_any_fields_for_any_class(cls, fields, more, end):
 
 
 LEVELS = {
-    "text that is not UTF-8": (SchemaElement, (wire.Field(4, wire.BINARY, wire.text(b"a\xff\xfe\xe2\x82b")),), True),
+    "text that is not UTF-8": (
+        SchemaElement,
+        (wire.Field(4, wire.BINARY, wire.text(b"a\xff\xfe\xe2\x82b")),),
+        True,
+    ),
     "bytes": (Statistics, (wire.Field(5, wire.BINARY, wire.text(b"a\xff")),), True),
-    "a list of another kind": (FileMetaData, (wire.Field(2, wire.LIST, wire.items(wire.I32, (wire.number(1),))),), False),
-    "an empty list of another kind": (FileMetaData, (wire.Field(2, wire.LIST, wire.items(wire.I32, ())),), True),
-    "a list longer than the bytes": (FileMetaData, (wire.Field(2, wire.LIST, b"\xfc" + wire.varint(2**31 - 1)),), False),
+    "a list of another kind": (
+        FileMetaData,
+        (wire.Field(2, wire.LIST, wire.items(wire.I32, (wire.number(1),))),),
+        False,
+    ),
+    "an empty list of another kind": (
+        FileMetaData,
+        (wire.Field(2, wire.LIST, wire.items(wire.I32, ())),),
+        True,
+    ),
+    "a list longer than the bytes": (
+        FileMetaData,
+        (wire.Field(2, wire.LIST, b"\xfc" + wire.varint(2**31 - 1)),),
+        False,
+    ),
     "a field of another kind": (SchemaElement, (wire.Field(4, wire.I64, wire.number(5)),), True),
-    "an i32 beyond its width": (SchemaElement, (wire.Field(7, wire.I32, b"\xff\xff\xff\xff\x7f"),), True),
+    "an i32 beyond its width": (
+        SchemaElement,
+        (wire.Field(7, wire.I32, b"\xff\xff\xff\xff\x7f"),),
+        True,
+    ),
     "an i32 in six bytes": (SchemaElement, (wire.Field(7, wire.I32, wire.varint(1, 5)),), False),
     "an i64 in ten bytes": (FileMetaData, (wire.Field(3, wire.I64, wire.varint(2**64 - 1)),), True),
-    "a boolean": (Statistics, (wire.Field(7, wire.FALSE, b""), wire.Field(8, wire.TRUE, b"")), True),
+    "a boolean": (
+        Statistics,
+        (wire.Field(7, wire.FALSE, b""), wire.Field(8, wire.TRUE, b"")),
+        True,
+    ),
     "a boolean where an integer is due": (Statistics, (wire.Field(3, wire.TRUE, b""),), True),
-    "a field twice": (SchemaElement, (wire.Field(7, wire.I32, wire.number(1)), wire.Field(7, wire.I32, wire.number(2))), True),
-    "a uuid": (SchemaElement, (wire.Field(99, wire.UUID, bytes(16)), wire.Field(4, wire.BINARY, wire.text("x"))), True),
+    "a field twice": (
+        SchemaElement,
+        (wire.Field(7, wire.I32, wire.number(1)), wire.Field(7, wire.I32, wire.number(2))),
+        True,
+    ),
+    "a uuid": (
+        SchemaElement,
+        (wire.Field(99, wire.UUID, bytes(16)), wire.Field(4, wire.BINARY, wire.text("x"))),
+        True,
+    ),
 }
 
 
@@ -139,10 +181,16 @@ def parse(request, monkeypatch) -> Iterator[Callable[[Any, bytes], tuple[Any, in
     if request.param == "as installed":
         yield parse_prefix
         return
-    monkeypatch.setitem(sys.modules, "thrift.protocol.fastbinary", None)  # as Python marks what cannot be imported
+    monkeypatch.setitem(
+        sys.modules, "thrift.protocol.fastbinary", None
+    )  # as Python marks what cannot be imported
     monkeypatch.delattr("thrift.protocol.fastbinary", raising=False)
     with ThreadPoolExecutor(1) as thread:  # the protocol is created once per thread
-        assert thread.submit(describe).result().endswith("without its C extension, so that large footers take longer")
+        assert (
+            thread.submit(describe)
+            .result()
+            .endswith("without its C extension, so that large footers take longer")
+        )
         yield lambda cls, data: thread.submit(parse_prefix, cls, data).result()
 
 

@@ -19,11 +19,34 @@ from sbbf_tool.parquet.literals import format_plain, parse, parse_object
 from sbbf_tool.parquet.notation import CANNOT_SAY
 from support.tables import each
 
-I32_NUMBERS = [-(2**31), -(2**16), -1, 0, 1, 2, 9, 10, 18, 19, 38, 39, 76, 1000, 1001, 10**6, 2**31 - 1]
+I32_NUMBERS = [
+    -(2**31),
+    -(2**16),
+    -1,
+    0,
+    1,
+    2,
+    9,
+    10,
+    18,
+    19,
+    38,
+    39,
+    76,
+    1000,
+    1001,
+    10**6,
+    2**31 - 1,
+]
 
 
 def column_of(**fields: object) -> Column:
-    (column,) = leaf_columns([SchemaElement(name="root", num_children=1), SchemaElement(name="v", repetition_type=0, **fields)])
+    (column,) = leaf_columns(
+        [
+            SchemaElement(name="root", num_children=1),
+            SchemaElement(name="v", repetition_type=0, **fields),
+        ]
+    )
     return column
 
 
@@ -56,18 +79,33 @@ PHYSICAL = [  # with a length, and the digits that it holds
 @each("precision", [None, *I32_NUMBERS])
 def test_decimals(physical, length, most, precision):
     for scale in {None, -1, 0, precision or 1, (precision or 0) + 1, 2**31 - 1} - {2**31}:
-        is_known = precision is not None and 1 <= precision <= most and 0 <= (scale or 0) <= precision
+        is_known = (
+            precision is not None and 1 <= precision <= most and 0 <= (scale or 0) <= precision
+        )
         today = LogicalType(DECIMAL=DecimalType(precision=precision, scale=scale))
-        assert_distinguished(column_of(type=physical, type_length=length, logicalType=today), is_known=is_known)
+        assert_distinguished(
+            column_of(type=physical, type_length=length, logicalType=today), is_known=is_known
+        )
         older = {"converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
-        assert_distinguished(column_of(type=physical, type_length=length, **older), is_known=is_known)
+        assert_distinguished(
+            column_of(type=physical, type_length=length, **older), is_known=is_known
+        )
 
 
 def test_integers_and_times():
     for bits in (None, -128, -8, -1, 0, 1, 7, 8, 9, 16, 31, 32, 33, 64, 65, 127):
         for signed in (None, True, False):
             logical = LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed))
-            assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=bits in (8, 16, 32, 64))
-    for unit, is_known in ((None, False), (TimeUnit(), False), (TimeUnit(MICROS=MicroSeconds()), True)):
-        for logical in (LogicalType(TIME=TimeType(unit=unit)), LogicalType(TIMESTAMP=TimestampType(unit=unit, isAdjustedToUTC=True))):
+            assert_distinguished(
+                column_of(type=Type.INT64, logicalType=logical), is_known=bits in (8, 16, 32, 64)
+            )
+    for unit, is_known in (
+        (None, False),
+        (TimeUnit(), False),
+        (TimeUnit(MICROS=MicroSeconds()), True),
+    ):
+        for logical in (
+            LogicalType(TIME=TimeType(unit=unit)),
+            LogicalType(TIMESTAMP=TimestampType(unit=unit, isAdjustedToUTC=True)),
+        ):
             assert_distinguished(column_of(type=Type.INT64, logicalType=logical), is_known=is_known)

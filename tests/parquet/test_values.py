@@ -22,7 +22,9 @@ def write(path: Path, values: pa.Array, **options: Any) -> Path:
     return path
 
 
-def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_and_all(tmp_path: Path) -> None:
+def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_and_all(
+    tmp_path: Path,
+) -> None:
     forms = [b"\x01", b"\x00\x01", bytes(40) + b"\x01", b"\xff\xff", b"\x00\x80", b"\x80", b""]
     path = write(tmp_path / "f.parquet", pa.array(forms, pa.binary()), use_dictionary=False)
 
@@ -33,11 +35,20 @@ def test_byte_array_decimals_are_what_the_writer_stored_superfluous_sign_bytes_a
 
 INTEGERS, STRINGS = list(range(-3000, 3000)), [f"value {n * n}" for n in range(3000)]
 ENCODINGS: list[tuple[str, pa.Array]] = [
-    *((encoding, pa.array(INTEGERS, pa.int32())) for encoding in ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")),
-    *((encoding, pa.array(INTEGERS, pa.int64())) for encoding in ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")),
+    *(
+        (encoding, pa.array(INTEGERS, pa.int32()))
+        for encoding in ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")
+    ),
+    *(
+        (encoding, pa.array(INTEGERS, pa.int64()))
+        for encoding in ("PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")
+    ),
     *((encoding, pa.array(INTEGERS, pa.float32())) for encoding in ("PLAIN", "BYTE_STREAM_SPLIT")),
     *((encoding, pa.array(INTEGERS, pa.float64())) for encoding in ("PLAIN", "BYTE_STREAM_SPLIT")),
-    *((encoding, pa.array(STRINGS)) for encoding in ("PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")),
+    *(
+        (encoding, pa.array(STRINGS))
+        for encoding in ("PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
+    ),
     *(
         (encoding, pa.array([value.rjust(16).encode() for value in STRINGS], pa.binary(16)))
         for encoding in ("PLAIN", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
@@ -49,12 +60,21 @@ LAYOUTS = {pa.int32(): "<i", pa.int64(): "<q", pa.float32(): "<f", pa.float64():
 def packed(array: pa.Array) -> list[bytes]:
     layout = LAYOUTS.get(array.type)
     values = array.drop_null().to_pylist()
-    return [struct.pack(layout, value) if layout else value.encode() if isinstance(value, str) else value for value in values]
+    return [
+        struct.pack(layout, value)
+        if layout
+        else value.encode()
+        if isinstance(value, str)
+        else value
+        for value in values
+    ]
 
 
 @each("version", ["1.0", "2.0"])
 @each("encoding, array", ENCODINGS)
-def test_every_encoding_in_pages_of_either_version(tmp_path: Path, encoding: str, array: pa.Array, version: str) -> None:
+def test_every_encoding_in_pages_of_either_version(
+    tmp_path: Path, encoding: str, array: pa.Array, version: str
+) -> None:
     path = write(
         tmp_path / "f.parquet",
         array,

@@ -25,11 +25,17 @@ pytestmark = pytest.mark.slow
 
 
 def integers(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:
-    return st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else st.integers(0, 2**bits - 1)
+    return (
+        st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if signed
+        else st.integers(0, 2**bits - 1)
+    )
 
 
 def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
-    return st.integers(-(10**precision) + 1, 10**precision - 1).map(lambda n: Decimal(f"{n}e-{scale}"))
+    return st.integers(-(10**precision) + 1, 10**precision - 1).map(
+        lambda n: Decimal(f"{n}e-{scale}")
+    )
 
 
 def to_millis(moment: Any) -> Any:
@@ -57,7 +63,10 @@ TYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.timestamp("us", "UTC"), AWARE),
     (arrow_type("uuid"), st.uuids().map(lambda key: key.bytes)),
     (pa.list_(pa.list_(pa.int32())), st.lists(st.lists(integers(32), max_size=3), max_size=3)),
-    (pa.map_(pa.string(), pa.int64()), st.lists(st.tuples(st.text(max_size=5), integers(64)), max_size=3)),
+    (
+        pa.map_(pa.string(), pa.int64()),
+        st.lists(st.tuples(st.text(max_size=5), integers(64)), max_size=3),
+    ),
 ]
 
 
@@ -68,28 +77,50 @@ def leaves_of(value: Any) -> list[Any]:
     return [] if value is None else [value]
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=80,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.sampled_from(TYPES), st.data())
-def test_any_value_of_any_type(tmp_path: Path, typed: tuple[pa.DataType, st.SearchStrategy[Any]], data: st.DataObject) -> None:
+def test_any_value_of_any_type(
+    tmp_path: Path, typed: tuple[pa.DataType, st.SearchStrategy[Any]], data: st.DataObject
+) -> None:
     kind, values = typed
     rows = data.draw(st.lists(st.none() | values, min_size=1, max_size=12))
     path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
-    options = {"use_dictionary": data.draw(st.booleans()), "store_decimal_as_integer": data.draw(st.booleans())}
-    pq.write_table(pa.table({"v": pa.array(rows, kind)}), path, row_group_size=data.draw(st.integers(1, 12)), **options)
+    options = {
+        "use_dictionary": data.draw(st.booleans()),
+        "store_decimal_as_integer": data.draw(st.booleans()),
+    }
+    pq.write_table(
+        pa.table({"v": pa.array(rows, kind)}),
+        path,
+        row_group_size=data.draw(st.integers(1, 12)),
+        **options,
+    )
 
     probe_values(path, output, leaves_of(rows) if not pa.types.is_map(kind) else None)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=30,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.sampled_from([decimal(38, 3), INTERVAL]), st.data())
-def test_any_bytes_of_a_type_that_pyarrow_does_not_write(tmp_path: Path, annotation: dict[str, Any], data: st.DataObject) -> None:
+def test_any_bytes_of_a_type_that_pyarrow_does_not_write(
+    tmp_path: Path, annotation: dict[str, Any], data: st.DataObject
+) -> None:
     """Bytes of a decimal with whatever padding; months, days and milliseconds up to the last bit."""
     width = 12 if annotation is INTERVAL else None
-    padded = st.builds(lambda n, size: n.to_bytes(size, "big", signed=True), integers(64), st.integers(8, 32))
+    padded = st.builds(
+        lambda n, size: n.to_bytes(size, "big", signed=True), integers(64), st.integers(8, 32)
+    )
     value = st.binary(min_size=width, max_size=width) if width else st.binary(max_size=16) | padded
     rows = data.draw(st.lists(st.none() | value, min_size=1, max_size=12))
     path, output = tmp_path / "f.parquet", tmp_path / "with_filters.parquet"
-    pq.write_table(pa.table({"v": pa.array(rows, pa.binary(width) if width else pa.binary())}), path)
+    pq.write_table(
+        pa.table({"v": pa.array(rows, pa.binary(width) if width else pa.binary())}), path
+    )
     annotate(path, {"v": annotation})
 
     probe_values(path, output, None)
@@ -109,4 +140,8 @@ def probe_values(path: Path, output: Path, objects: list[Any] | None) -> None:
                 for at in range(len(values))
             ]
             queries = [*plain, *(format_plain(column, value) for value in plain), *(objects or [])]
-            assert [answer.value for answer in probe(output, column.name, queries).values if answer.is_absent] == []
+            assert [
+                answer.value
+                for answer in probe(output, column.name, queries).values
+                if answer.is_absent
+            ] == []

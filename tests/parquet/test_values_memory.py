@@ -49,7 +49,9 @@ def write(path: Path, chunks: list[pa.Array], **options: Any) -> Path:
 
 def values_and_peak(path: Path) -> tuple[int, int]:
     """Values that were read and hashed, and the peak of the process's memory in MiB, when a filter for them is built and verified too."""
-    done = subprocess.run([sys.executable, "-c", READ_AND_ADD, path], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", READ_AND_ADD, path], check=True, capture_output=True, text=True
+    )
     values, peak = map(int, done.stdout.split())
     return values, peak
 
@@ -65,20 +67,33 @@ def without_size_statistics(path: Path) -> Path:
 
 def one_value_in_a_dictionary(path: Path) -> Path:
     """One MiB, 100,000 times: 98 GiB, if every row got its copy."""
-    array = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array([b"x" * MIB]))
+    array = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 100_000, pa.int32()), pa.array([b"x" * MIB])
+    )
     return write(path, [array], dictionary_pagesize_limit=2 * MIB, store_schema=False)
 
 
 def a_dictionary_that_was_given_up(path: Path) -> Path:
     """Write a value of one MiB many times by reference, then in plain pages: the footer does not count the rows of each kind."""
     long, short = pa.array([b"x" * MIB] * 100), pa.array([b"%09d" % n for n in range(100_000)])
-    return write(path, [*[long] * 100, *[short] * 4], dictionary_pagesize_limit=MIB + 100_000, write_batch_size=500)
+    return write(
+        path,
+        [*[long] * 100, *[short] * 4],
+        dictionary_pagesize_limit=MIB + 100_000,
+        write_batch_size=500,
+    )
 
 
 def common_prefixes(path: Path) -> Path:
     """One MiB many times in an encoding that stores what differs from the value before."""
     chunks = [pa.array([b"x" * MIB] * 100)] * 40
-    return write(path, chunks, use_dictionary=False, column_encoding={"v": "DELTA_BYTE_ARRAY"}, write_batch_size=10)
+    return write(
+        path,
+        chunks,
+        use_dictionary=False,
+        column_encoding={"v": "DELTA_BYTE_ARRAY"},
+        write_batch_size=10,
+    )
 
 
 def short_then_long(path: Path) -> Path:
@@ -104,7 +119,9 @@ CASES = {
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
 @each("build, count, sized", CASES)
-def test_peak_of_memory(tmp_path: Path, build: Callable[[Path], Path], count: int, sized: bool) -> None:
+def test_peak_of_memory(
+    tmp_path: Path, build: Callable[[Path], Path], count: int, sized: bool
+) -> None:
     path = build(tmp_path / "f.parquet")
     if not sized:
         without_size_statistics(path)

@@ -51,20 +51,31 @@ SHAPES: list[pa.DataType] = [
 
 def values_of(kind: pa.DataType, *, nullable: bool = True) -> st.SearchStrategy[Any]:
     if pa.types.is_struct(kind):
-        value: st.SearchStrategy[Any] = st.fixed_dictionaries({f.name: values_of(f.type, nullable=f.nullable) for f in kind})
+        value: st.SearchStrategy[Any] = st.fixed_dictionaries(
+            {f.name: values_of(f.type, nullable=f.nullable) for f in kind}
+        )
     elif pa.types.is_map(kind):
-        entry = st.tuples(values_of(kind.key_type, nullable=False), values_of(kind.item_type, nullable=kind.item_field.nullable))
+        entry = st.tuples(
+            values_of(kind.key_type, nullable=False),
+            values_of(kind.item_type, nullable=kind.item_field.nullable),
+        )
         value = st.lists(entry, max_size=3)
     elif pa.types.is_fixed_size_list(kind):
-        value = st.lists(values_of(kind.value_type), min_size=kind.list_size, max_size=kind.list_size)
+        value = st.lists(
+            values_of(kind.value_type), min_size=kind.list_size, max_size=kind.list_size
+        )
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         value = st.lists(values_of(kind.value_type, nullable=kind.value_field.nullable), max_size=3)
     else:
-        value = st.integers(-5, 2**31 - 1) if pa.types.is_integer(kind) else st.text("abc", max_size=3)
+        value = (
+            st.integers(-5, 2**31 - 1) if pa.types.is_integer(kind) else st.text("abc", max_size=3)
+        )
     return st.none() | value if nullable else value
 
 
-def leaves(kind: pa.DataType, value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], bytes]]:
+def leaves(
+    kind: pa.DataType, value: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], bytes]]:
     """Every non-null leaf of a value, with the path that it has when lists and maps leave out their scaffolding."""
     if value is None:
         return
@@ -75,7 +86,9 @@ def leaves(kind: pa.DataType, value: Any, path: tuple[str, ...] = ()) -> Iterato
         for key, item in value:
             yield from leaves(kind.key_type, key, (*path, "key"))
             yield from leaves(kind.item_type, item, (*path, "value"))
-    elif pa.types.is_nested(kind) or pa.types.is_fixed_size_list(kind):  # before pyarrow 15, the second is no case of the first
+    elif pa.types.is_nested(kind) or pa.types.is_fixed_size_list(
+        kind
+    ):  # before pyarrow 15, the second is no case of the first
         for element in value:
             yield from leaves(kind.value_type, element, path)
     else:
@@ -86,21 +99,40 @@ def check(path: Path, kind: pa.DataType, rows: list[Any]) -> None:
     with ParquetFile.open(path) as file:
         columns = file.footer.columns
     for column in columns:
-        expected = [plain for row in rows for where, plain in leaves(kind, row, ("v",)) if where == column.short_path]
+        expected = [
+            plain
+            for row in rows
+            for where, plain in leaves(kind, row, ("v",))
+            if where == column.short_path
+        ]
         assert stored(path, column.name) == expected
         assert stored(path, ".".join(column.short_path)) == expected
 
 
 @pytest.mark.slow
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=120,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.sampled_from(SHAPES), st.data())
 def test_any_nested_value(tmp_path: Path, kind: pa.DataType, data: st.DataObject) -> None:
     rows = data.draw(st.lists(values_of(kind), min_size=1, max_size=20))
-    use_dictionary, version, group = data.draw(st.booleans()), data.draw(st.sampled_from(["1.0", "2.0"])), data.draw(st.integers(1, 20))
+    use_dictionary, version, group = (
+        data.draw(st.booleans()),
+        data.draw(st.sampled_from(["1.0", "2.0"])),
+        data.draw(st.integers(1, 20)),
+    )
     path = tmp_path / "f.parquet"
     table = pa.table({"v": pa.array(rows, kind)})
 
-    pq.write_table(table, path, use_dictionary=use_dictionary, data_page_version=version, row_group_size=group, data_page_size=100)
+    pq.write_table(
+        table,
+        path,
+        use_dictionary=use_dictionary,
+        data_page_version=version,
+        row_group_size=group,
+        data_page_size=100,
+    )
 
     check(path, kind, rows)
 
@@ -132,7 +164,11 @@ def test_lists_of_two_levels(tmp_path: Path) -> None:
 def test_a_repeated_leaf_without_any_list_around_it(tmp_path: Path, use_dictionary: bool) -> None:
     path = tmp_path / "f.parquet"
     schema = pa.schema([pa.field("v", required(pa.string()), nullable=False)])
-    pq.write_table(pa.table([pa.array([["a", "b"], [], ["c"]], schema.field(0).type)], schema=schema), path, use_dictionary=use_dictionary)
+    pq.write_table(
+        pa.table([pa.array([["a", "b"], [], ["c"]], schema.field(0).type)], schema=schema),
+        path,
+        use_dictionary=use_dictionary,
+    )
     bare_repeated(path)
 
     with ParquetFile.open(path) as file:

@@ -70,11 +70,19 @@ def text(value: bytes | str) -> bytes:
 
 def items(kind: int, values: tuple[object, ...], *, long: bool = False) -> Items:
     short = len(values) < 15 and not long
-    return Items(bytes([len(values) << 4 | kind]) if short else bytes([0xF0 | kind]) + varint(len(values)), kind, values)
+    return Items(
+        bytes([len(values) << 4 | kind]) if short else bytes([0xF0 | kind]) + varint(len(values)),
+        kind,
+        values,
+    )
 
 
 def pairs(kinds: tuple[int, int], entries: tuple[tuple[object, object], ...]) -> Pairs:
-    return Pairs(varint(len(entries)) + bytes([kinds[0] << 4 | kinds[1]]) if entries else b"\0", kinds if entries else (0, 0), entries)
+    return Pairs(
+        varint(len(entries)) + bytes([kinds[0] << 4 | kinds[1]]) if entries else b"\0",
+        kinds if entries else (0, 0),
+        entries,
+    )
 
 
 def write(struct: Struct) -> bytes:
@@ -95,7 +103,10 @@ def write_value(kind: int, value: object) -> bytes:
     if isinstance(value, Items):
         return value.header + b"".join(write_value(value.kind, each) for each in value.values)
     if isinstance(value, Pairs):
-        return value.header + b"".join(write_value(value.kinds[0], a) + write_value(value.kinds[1], b) for a, b in value.entries)
+        return value.header + b"".join(
+            write_value(value.kinds[0], a) + write_value(value.kinds[1], b)
+            for a, b in value.entries
+        )
     if kind == STRUCT:
         return write(value)
     assert isinstance(value, bytes)
@@ -209,4 +220,7 @@ def replace_field(struct: Struct, old: Field, value: object) -> Struct:
 def with_elements(field: Field, values: dict[int, object]) -> Items:
     """Return the list with these elements instead of its own."""
     assert isinstance(field.value, Items)
-    return replace(field.value, values=tuple(values.get(at, each) for at, each in enumerate(field.value.values)))
+    return replace(
+        field.value,
+        values=tuple(values.get(at, each) for at, each in enumerate(field.value.values)),
+    )

@@ -25,18 +25,51 @@ TABLE = Path(module.__file__).with_name("engines.toml")
 
 WIDTHS = (1, 2, 4, 8, 9, 12, 16, 17, 21, 32)
 UNITS = ("", "MILLIS", "MICROS", "NANOS")
-PLAIN_KINDS = ("STRING", "ENUM", "DATE", "UNKNOWN", "JSON", "BSON", "UUID", "FLOAT16", "INTERVAL", "GEOMETRY", "GEOGRAPHY")
+PLAIN_KINDS = (
+    "STRING",
+    "ENUM",
+    "DATE",
+    "UNKNOWN",
+    "JSON",
+    "BSON",
+    "UUID",
+    "FLOAT16",
+    "INTERVAL",
+    "GEOMETRY",
+    "GEOGRAPHY",
+)
 LOGICAL = [
     None,
     *(Logical(kind) for kind in PLAIN_KINDS),
-    *(Logical("INT", bits=bits, signed=signed) for bits in (0, 8, 16, 32, 64) for signed in (True, False)),
-    *(Logical(kind, unit=unit, utc=utc) for kind in ("TIME", "TIMESTAMP") for unit in UNITS for utc in (True, False)),
-    *(Logical("DECIMAL", precision=digits, scale=0) for digits in (0, 1, 9, 10, 18, 19, 36, 37, 38, 39, 76, 1000)),
+    *(
+        Logical("INT", bits=bits, signed=signed)
+        for bits in (0, 8, 16, 32, 64)
+        for signed in (True, False)
+    ),
+    *(
+        Logical(kind, unit=unit, utc=utc)
+        for kind in ("TIME", "TIMESTAMP")
+        for unit in UNITS
+        for utc in (True, False)
+    ),
+    *(
+        Logical("DECIMAL", precision=digits, scale=0)
+        for digits in (0, 1, 9, 10, 18, 19, 36, 37, 38, 39, 76, 1000)
+    ),
 ]
 
 
-def column(physical: str, logical: Logical | None = None, *, length: int = 0, path: tuple[str, ...] = ("c",), repeated: int = 0) -> Column:
-    return Column(0, path, path, physical, length, logical, max_definition=1, max_repetition=repeated)
+def column(
+    physical: str,
+    logical: Logical | None = None,
+    *,
+    length: int = 0,
+    path: tuple[str, ...] = ("c",),
+    repeated: int = 0,
+) -> Column:
+    return Column(
+        0, path, path, physical, length, logical, max_definition=1, max_repetition=repeated
+    )
 
 
 STRING = column("BYTE_ARRAY", Logical("STRING"))
@@ -77,7 +110,10 @@ class TestData:
         ]  # fmt: skip
         twice = {"on": ["int32"], "verdict": "unused", "explanation": "No longer."}
         for change, message in [
-            *((lambda engines, row=row: engines[0]["row"][0].update(row), r"family|rule") for row in rows),
+            *(
+                (lambda engines, row=row: engines[0]["row"][0].update(row), r"family|rule")
+                for row in rows
+            ),
             (lambda engines: engines[0]["row"].append(twice), "two rows on int32"),
             *(
                 (lambda engines, fact=fact: engines[0].update(fact), "parquet-java")
@@ -97,7 +133,9 @@ class TestCompleteness:
             verdicts = list_verdicts(item)
             assert [verdict.engine for verdict in verdicts] == engine_ids
             assert {verdict.family for verdict in verdicts} == {find_family(item).id}
-        assert {find_family(column).id for column in all_columns()} == {family.id for family in engines().families}
+        assert {find_family(column).id for column in all_columns()} == {
+            family.id for family in engines().families
+        }
 
 
 class TestVerdicts:
@@ -124,14 +162,20 @@ class TestVerdicts:
 class TestWarnings:
     def test_the_shortcut_for_plain_types_hides_no_warning(self, monkeypatch):
         """The shortcut for plain types agrees with the table."""
-        plain = [leaf for leaf in all_columns() if leaf.type_name in verdicts._PLAIN_TYPES and not leaf.max_repetition]
+        plain = [
+            leaf
+            for leaf in all_columns()
+            if leaf.type_name in verdicts._PLAIN_TYPES and not leaf.max_repetition
+        ]
         assert len({leaf.type_name for leaf in plain}) == len(verdicts._PLAIN_TYPES)
         monkeypatch.setattr(verdicts, "_PLAIN_TYPES", frozenset())
         assert [warning for leaf in plain for warning in list_warnings(leaf)] == []
         assert list_warnings(STRING) == list_warnings(column("INT32", Logical("DATE"))) == []
 
     def test_harm_is_said_once_and_before_no_use(self):
-        (warning,) = list_warnings(column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2), ("duckdb-1.5.2",))
+        (warning,) = list_warnings(
+            column("FIXED_LEN_BYTE_ARRAY", Logical("FLOAT16"), length=2), ("duckdb-1.5.2",)
+        )
         assert warning.startswith("DuckDB loses rows")
 
 

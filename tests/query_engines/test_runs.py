@@ -13,7 +13,15 @@ import pytest
 from engine_matrix import run_file
 from engine_matrix.environments import PACKAGES
 from engine_matrix.outcomes import judge, put_questions
-from engine_matrix.questions import ABSENT, STORED, WITH, WITHOUT, Question, digest_of, make_questions
+from engine_matrix.questions import (
+    ABSENT,
+    STORED,
+    WITH,
+    WITHOUT,
+    Question,
+    digest_of,
+    make_questions,
+)
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.engine_runs.catalog import RUNNABLE
 from sbbf_tool.query_engines.runs import ReleaseRun, numbers_of, read_runs
@@ -43,8 +51,14 @@ class TestQuestions:
 
     def test_filters_exclude_absent_values_only(self, questions):
         for question in questions:
-            if question.filters == WITH and question.predicate == IN and question.kind not in ("boolean", "int96"):
-                assert probe(question.file, "v", question.texts, filters_only=True).is_absent == (question.role == ABSENT), question
+            if (
+                question.filters == WITH
+                and question.predicate == IN
+                and question.kind not in ("boolean", "int96")
+            ):
+                assert probe(question.file, "v", question.texts, filters_only=True).is_absent == (
+                    question.role == ABSENT
+                ), question
 
 
 class TestCommittedRuns:
@@ -55,11 +69,18 @@ class TestCommittedRuns:
 
     def test_every_release_of_the_script_was_run(self):
         packages = {run.package for runs in read_runs().values() for run in runs}
-        assert packages >= {f"{package.name} {release}" for package in PACKAGES.values() for release in package.releases.split()}
+        assert packages >= {
+            f"{package.name} {release}"
+            for package in PACKAGES.values()
+            for release in package.releases.split()
+        }
 
     def test_every_engine_that_can_be_installed_was_run(self):
         assert RUNNABLE.keys() <= read_runs().keys() == PACKAGES.keys()
-        assert all(engine.evidence != "run" or engine.releases or engine.id == "parquet-java" for engine in engines().engines)
+        assert all(
+            engine.evidence != "run" or engine.releases or engine.id == "parquet-java"
+            for engine in engines().engines
+        )
 
     @pytest.mark.engines
     @each("engine", FAST[:1], heavy=FAST[1:])
@@ -82,16 +103,18 @@ class TestCommittedRuns:
 def check_installed(engine: str, python: Path, questions: Sequence[Question], folder: Path) -> None:
     """Compare an engine with the newest release up to its own that was run, or with the oldest."""
     engine_version, answers = put_questions(engine, python, questions, folder)
-    older = [run for run in read_runs()[engine] if numbers_of(run.version) <= numbers_of(engine_version)]
+    older = [
+        run for run in read_runs()[engine] if numbers_of(run.version) <= numbers_of(engine_version)
+    ]
     expected = older[-1] if older else read_runs()[engine][0]
     actual = ReleaseRun(engine, engine_version, "", "", judge(questions, answers))
     message = f"{engine} {engine_version} differs from {expected.version}: run tests/engine_matrix/run.py with this release"
     assert {family: actual.predicates_of(family) for family in FAMILIES} == {
         family: expected.predicates_of(family) for family in FAMILIES
     }, message
-    assert {family: actual.outcome_of(family) for family in FAMILIES} == {family: expected.outcome_of(family) for family in FAMILIES}, (
-        message
-    )
+    assert {family: actual.outcome_of(family) for family in FAMILIES} == {
+        family: expected.outcome_of(family) for family in FAMILIES
+    }, message
 
 
 ROW, NONE, ERROR = {"rows": [1]}, {"rows": []}, {"error": "E"}
@@ -118,35 +141,82 @@ def test_answers_are_judged(stored_with, stored_without, absent_with, absent_wit
         (ABSENT, WITHOUT): absent_without,
     }
     queries = [
-        Question("k", "int32", "INT32", EQUAL, role, filters, "", "", ["v"], [1] if role == STORED else []) for role, filters in answers
+        Question(
+            "k",
+            "int32",
+            "INT32",
+            EQUAL,
+            role,
+            filters,
+            "",
+            "",
+            ["v"],
+            [1] if role == STORED else [],
+        )
+        for role, filters in answers
     ]
     # Another type that works, because an engine that answers nothing is an error.
     control = [
-        Question("o", "int64", "INT64", EQUAL, role, filters, "", "", ["v"], [1] if role == STORED else []) for role, filters in answers
+        Question(
+            "o",
+            "int64",
+            "INT64",
+            EQUAL,
+            role,
+            filters,
+            "",
+            "",
+            ["v"],
+            [1] if role == STORED else [],
+        )
+        for role, filters in answers
     ]
     judged = judge([*queries, *control], [*answers.values(), ROW, ROW, NONE, ERROR])
     assert judged == {EQUAL: {"int32": outcome, "int64": USED}}
 
 
-def made_run(version: str, *on_int32: str, of_in: Sequence[str] = (), int64: str = USED) -> ReleaseRun:
-    by_predicate = {EQUAL: {"int32": on_int32[0], "int64": int64}} | {name: {"int32": USED, "int64": USED} for name in of_in}
+def made_run(
+    version: str, *on_int32: str, of_in: Sequence[str] = (), int64: str = USED
+) -> ReleaseRun:
+    by_predicate = {EQUAL: {"int32": on_int32[0], "int64": int64}} | {
+        name: {"int32": USED, "int64": USED} for name in of_in
+    }
     return ReleaseRun("duckdb", version, f"duckdb {version}", "2026-11-24", by_predicate)
 
 
 def table_of(*runs: ReleaseRun, rows: Sequence[dict[str, Any]] = ()) -> Any:
     """Return the report of an engine with these runs, and rows that explain them."""
     row = {"on": ["int32", "int64"], "verdict": "used", "explanation": "It hashes the value."}
-    facts = {"id": "duckdb", "name": "DuckDB", "aliases": [], "places": ["top"], "source": "https://x", "default_explanation": "No hash."}
-    families = [{"id": name, "name": name.upper(), "types": [name.upper()]} for name in ("int32", "int64")]
-    return parse_table({"families": families, "engine": [{**facts, "row": [row, *rows]}]}, {"duckdb": runs}).engines[0]
+    facts = {
+        "id": "duckdb",
+        "name": "DuckDB",
+        "aliases": [],
+        "places": ["top"],
+        "source": "https://x",
+        "default_explanation": "No hash.",
+    }
+    families = [
+        {"id": name, "name": name.upper(), "types": [name.upper()]} for name in ("int32", "int64")
+    ]
+    return parse_table(
+        {"families": families, "engine": [{**facts, "row": [row, *rows]}]}, {"duckdb": runs}
+    ).engines[0]
 
 
-HARM = {"on": ["int32"], "verdict": "harm", "effect": "loses rows", "explanation": "it hashed text", "fix": "use 3.0"}
+HARM = {
+    "on": ["int32"],
+    "verdict": "harm",
+    "effect": "loses rows",
+    "explanation": "it hashed text",
+    "fix": "use 3.0",
+}
 
 
 class TestTableFromRuns:
     def test_an_outcome_without_an_explanation_is_rejected(self):
-        with pytest.raises(ValueError, match=r"duckdb 1.0: loses rows on int32, .* a row explains it"):
+        with pytest.raises(
+            ValueError, match=r"duckdb 1.0: loses rows on int32, .* a row explains it"
+        ):
             table_of(made_run("1.0", LOSES_ROWS))
 
     def test_an_explanation_without_a_run_is_rejected(self):
@@ -155,7 +225,11 @@ class TestTableFromRuns:
 
     @each("fact", ["version", "predicates", "evidence"])
     def test_facts_that_runs_show_are_not_stated(self, fact):
-        data = tomllib.loads(Path(sys.modules[parse_table.__module__].__file__ or "").with_name("engines.toml").read_text())
+        data = tomllib.loads(
+            Path(sys.modules[parse_table.__module__].__file__ or "")
+            .with_name("engines.toml")
+            .read_text()
+        )
         next(row for row in data["engine"] if row["id"] == "duckdb")[fact] = "run"
         with pytest.raises(ValueError, match=f"duckdb: runs show {fact}"):
             parse_table(data, read_runs())
@@ -185,10 +259,22 @@ class TestReleases:
     @each(
         "text, message",
         [
-            ("duckdb-0.9", "DuckDB 0.9 is older than the releases that were run; the oldest is DuckDB 1.1.3"),
-            ("trino-440", "no release of Trino was run; name it without a version, for main of August 2026"),
-            ("delta-rs-1.0", "the versions of delta-rs are not those of DataFusion; name a version of datafusion"),
-            ("chdb-1.0", "ClickHouse 1.0 is older than the releases that were run; the oldest is chdb 3.1.2"),
+            (
+                "duckdb-0.9",
+                "DuckDB 0.9 is older than the releases that were run; the oldest is DuckDB 1.1.3",
+            ),
+            (
+                "trino-440",
+                "no release of Trino was run; name it without a version, for main of August 2026",
+            ),
+            (
+                "delta-rs-1.0",
+                "the versions of delta-rs are not those of DataFusion; name a version of datafusion",
+            ),
+            (
+                "chdb-1.0",
+                "ClickHouse 1.0 is older than the releases that were run; the oldest is chdb 3.1.2",
+            ),
             ("xyzzy-1.4", "unknown engine 'xyzzy'; known names: parquet-java, spark"),
         ],
     )

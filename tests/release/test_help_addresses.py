@@ -20,7 +20,16 @@ pytestmark = pytest.mark.slow
 def rules(fixtures: Path, *folders: Path) -> list[dict[str, Any]]:
     """Return the rules of a SARIF document, by a program whose metadata may be in one of the folders."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    command = [sys.executable, "-P", "-m", "sbbf_tool", "check", str(fixtures / "pyarrow-filters.parquet"), "--format", "sarif"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "sbbf_tool",
+        "check",
+        str(fixtures / "pyarrow-filters.parquet"),
+        "--format",
+        "sarif",
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     (run,) = json.loads(done.stdout)["runs"]
     return list(run["tool"]["driver"]["rules"])
@@ -29,7 +38,9 @@ def rules(fixtures: Path, *folders: Path) -> list[dict[str, Any]]:
 def write_metadata(folder: Path, *addresses: str) -> Path:
     info = folder / "sbbf_tool-0.1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.4", "Name: sbbf-tool", "Version: 0.1.0", *addresses, ""]))
+    (info / "METADATA").write_text(
+        "\n".join(["Metadata-Version: 2.4", "Name: sbbf-tool", "Version: 0.1.0", *addresses, ""])
+    )
     return folder
 
 
@@ -40,7 +51,11 @@ def test_there_is_no_address_before_the_first_release(fixtures: Path) -> None:
 
 def test_each_rule_has_its_address(fixtures: Path, tmp_path: Path) -> None:
     folder = write_metadata(
-        tmp_path, "Project-URL: Source, https://example.org/source", "Project-URL: Documentation, https://example.org/docs/"
+        tmp_path,
+        "Project-URL: Source, https://example.org/source",
+        "Project-URL: Documentation, https://example.org/docs/",
     )
     addresses = {rule["id"]: rule["helpUri"] for rule in rules(fixtures, folder)}
-    assert addresses == {name: f"https://example.org/docs/reference/rules.html#{name}" for name in addresses}
+    assert addresses == {
+        name: f"https://example.org/docs/reference/rules.html#{name}" for name in addresses
+    }

@@ -25,7 +25,9 @@ def check(folder: Path, tag: str, project: str, changelog: str) -> list[str]:
     (folder / "release" / "ready.py").write_text((REPOSITORY / "release" / "ready.py").read_text())
     (folder / "pyproject.toml").write_text(project)
     (folder / "CHANGELOG.md").write_text(changelog)
-    done = subprocess.run([sys.executable, folder / "release" / "ready.py", tag], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, folder / "release" / "ready.py", tag], capture_output=True, text=True
+    )
     lines = done.stderr.splitlines()
     assert done.returncode == bool(lines)
     assert all(line.startswith("not ready: ") for line in lines)
@@ -33,8 +35,14 @@ def check(folder: Path, tag: str, project: str, changelog: str) -> list[str]:
 
 
 def fill_in(project: str, without: str = "") -> str:
-    addresses = [f'{label} = "https://example.org/{label.lower()}"' for label in ADDRESSES if label != without]
-    project = re.sub(r"^authors = \[\].*$", 'authors = [{ name = "The authors" }]', project, flags=re.MULTILINE)
+    addresses = [
+        f'{label} = "https://example.org/{label.lower()}"'
+        for label in ADDRESSES
+        if label != without
+    ]
+    project = re.sub(
+        r"^authors = \[\].*$", 'authors = [{ name = "The authors" }]', project, flags=re.MULTILINE
+    )
     return project.replace("[project.urls]\n", "\n".join(["[project.urls]", *addresses, ""]))
 
 
@@ -45,7 +53,10 @@ def date(changelog: str) -> str:
 def test_the_checkout_is_refused(tmp_path):
     assert check(tmp_path, "v0.1.0", PROJECT, CHANGELOG) == [
         "pyproject.toml: `authors` is empty; name a person or a group",
-        *(f"pyproject.toml: [project.urls] has no address https://... for {label}" for label in ADDRESSES),
+        *(
+            f"pyproject.toml: [project.urls] has no address https://... for {label}"
+            for label in ADDRESSES
+        ),
         "CHANGELOG.md: there is no title `## 0.1.0 (YEAR-MONTH-DAY)`",
     ]
 

@@ -15,7 +15,11 @@ from support.tables import each
 REPOSITORY = Path(__file__).parents[2]
 FIXTURES = REPOSITORY / "fixtures"
 GROUPS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["dependency-groups"]
-EXPECTED = {"test": {"pytest", "pyspark", "furo"}, "fuzz": {"atheris", "hypothesis"}, "release": {"auditwheel", "twine"}}
+EXPECTED = {
+    "test": {"pytest", "pyspark", "furo"},
+    "fuzz": {"atheris", "hypothesis"},
+    "release": {"auditwheel", "twine"},
+}
 
 pytestmark = [pytest.mark.nightly(1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
 
@@ -29,11 +33,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def call(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     uv = require_program("uv", "0.13.9")
     options = ("--quiet", "--no-config", "--find-links", folder, "--python", sys.executable)
-    return subprocess.run([uv, *arguments[:2], *options, *arguments[2:]], capture_output=True, text=True)
+    return subprocess.run(
+        [uv, *arguments[:2], *options, *arguments[2:]], capture_output=True, text=True
+    )
 
 
 def test_uvx_runs_the_package_by_its_name(folder: Path) -> None:
-    done = call(folder, "tool", "run", "sbbf-tool", "probe", FIXTURES / "pyarrow-filters.parquet", "id", "-1")
+    done = call(
+        folder,
+        "tool",
+        "run",
+        "sbbf-tool",
+        "probe",
+        FIXTURES / "pyarrow-filters.parquet",
+        "id",
+        "-1",
+    )
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[-1] == "Queried 1 value in 1 file: all of them are excluded"
 

@@ -50,9 +50,19 @@ def report_types() -> list[type[Tabular]]:
         for path in Path(sbbf_tool.__path__[0]).rglob("*.py")
         if re.search(r"^class .*(Tabular|ChangeReport)\)", path.read_text(), re.M)
     ]
-    names = [".".join(path.with_suffix("").parts[path.parts.index("sbbf_tool") :]) for path in paths]
-    members = [member for name in names for member in vars(importlib.import_module(name)).values() if inspect.isclass(member)]
-    return sorted({each for each in members if issubclass(each, Tabular) and not inspect.isabstract(each)}, key=name_of)
+    names = [
+        ".".join(path.with_suffix("").parts[path.parts.index("sbbf_tool") :]) for path in paths
+    ]
+    members = [
+        member
+        for name in names
+        for member in vars(importlib.import_module(name)).values()
+        if inspect.isclass(member)
+    ]
+    return sorted(
+        {each for each in members if issubclass(each, Tabular) and not inspect.isabstract(each)},
+        key=name_of,
+    )
 
 
 def name_of(report: type) -> str:
@@ -78,32 +88,56 @@ def paimon_file(folder: Path) -> Path:
 
 MAKERS: dict[str, Callable[[Path], Any]] = {
     "tables.AbandonedReport": lambda folder: AbandonedReport(
-        "orders", (AbandonedCopy("orders/sbbf-0011-2233-part.parquet", "0011", 90_000.0),), deleted=False
+        "orders",
+        (AbandonedCopy("orders/sbbf-0011-2233-part.parquet", "0011", 90_000.0),),
+        deleted=False,
     ),
-    "add_filter.AddReport": lambda folder: sbbf_tool.add_filters(FIXTURES / "events.parquet", ["user_id"], output=folder / "new"),
+    "add_filter.AddReport": lambda folder: sbbf_tool.add_filters(
+        FIXTURES / "events.parquet", ["user_id"], output=folder / "new"
+    ),
     "advise.AdviceReport": lambda folder: sbbf_tool.advise(FIXTURES / "events.parquet"),
-    "apply.ApplyReport": lambda folder: sbbf_tool.apply(copy(folder), Policy(Limits(filters=(FilterSpec("id"),)))),
-    "conformance.ConformanceReport": lambda folder: run_conformance(reader="false {file} {column} {value}", only="booleans/empty.parquet"),
-    "conformance.MadeCorpus": lambda folder: make_corpus(str(folder / "corpus"), only="types/int8.parquet"),
+    "apply.ApplyReport": lambda folder: sbbf_tool.apply(
+        copy(folder), Policy(Limits(filters=(FilterSpec("id"),)))
+    ),
+    "conformance.ConformanceReport": lambda folder: run_conformance(
+        reader="false {file} {column} {value}", only="booleans/empty.parquet"
+    ),
+    "conformance.MadeCorpus": lambda folder: make_corpus(
+        str(folder / "corpus"), only="types/int8.parquet"
+    ),
     "engine_runs.EngineRunsReport": lambda folder: run_engines(FILTERS, "id", 42, "pyarrow"),
     "engines.EnginesReport": lambda folder: sbbf_tool.engines(),
     "explain.ExplainReport": lambda folder: sbbf_tool.explain(FILTERS, "id", 42),
     "findings.CheckReport": lambda folder: sbbf_tool.check(wrong_length(folder)),
     "index.IndexReport": lambda folder: build_index(FILTERS, "id", str(folder / "lake.sbbfx")),
     "inspect.InspectReport": lambda folder: sbbf_tool.inspect(FILTERS),
-    "paimon.AddIndexReport": lambda folder: add_paimon_index(shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True),
-    "paimon.BuildReport": lambda folder: build_paimon_index(paimon_file(folder), ["customer"], output=folder / "new.index"),
+    "paimon.AddIndexReport": lambda folder: add_paimon_index(
+        shutil.copytree(TABLE, folder / "orders"), ["customer"], dry_run=True
+    ),
+    "paimon.BuildReport": lambda folder: build_paimon_index(
+        paimon_file(folder), ["customer"], output=folder / "new.index"
+    ),
     "paimon.PaimonInspectReport": lambda folder: inspect_paimon(TABLE),
-    "paimon.RemoveIndexReport": lambda folder: remove_paimon_index(shutil.copytree(TABLE, folder / "less"), dry_run=True),
+    "paimon.RemoveIndexReport": lambda folder: remove_paimon_index(
+        shutil.copytree(TABLE, folder / "less"), dry_run=True
+    ),
     "paimon.PaimonProbeReport": lambda folder: probe_paimon(TABLE, "customer", ["8fd593c4", None]),
     "report.PageReport": lambda folder: write_report(FILTERS, folder / "page.html"),
     "paimon.PaimonVerifyReport": lambda folder: verify_paimon(TABLE),
     "probe.ProbeReport": lambda folder: sbbf_tool.probe(FILTERS, "id", [1000, -1]),
-    "probe.RowsReport": lambda folder: RowsReport(**vars(sbbf_tool.probe(FILTERS, "id", [1000, -1], rows=True))),
+    "probe.RowsReport": lambda folder: RowsReport(
+        **vars(sbbf_tool.probe(FILTERS, "id", [1000, -1], rows=True))
+    ),
     "prune.PruneReport": lambda folder: sbbf_tool.prune(FILTERS, "id", [1000]),
-    "remove_filter.RemoveReport": lambda folder: sbbf_tool.remove_filters(copy(folder), in_place=True),
-    "repair.RepairReport": lambda folder: sbbf_tool.repair(wrong_length(folder), in_place=True, dry_run=True),
-    "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(copy(folder), num_bytes=64, in_place=True),
+    "remove_filter.RemoveReport": lambda folder: sbbf_tool.remove_filters(
+        copy(folder), in_place=True
+    ),
+    "repair.RepairReport": lambda folder: sbbf_tool.repair(
+        wrong_length(folder), in_place=True, dry_run=True
+    ),
+    "resize.ResizeReport": lambda folder: sbbf_tool.resize_filters(
+        copy(folder), num_bytes=64, in_place=True
+    ),
     "findings.RulesReport": lambda folder: RulesReport(list_rules()),
     "size.SizeReport": lambda folder: sbbf_tool.size_filter(ndv=1000),
     "findings.VerifyReport": lambda folder: sbbf_tool.verify(FILTERS),
@@ -157,7 +191,10 @@ def test_duckdb_and_pandas_read_it(reports: Callable[[str], Tabular], name: str)
     report = reports(name)
     table = report.to_arrow()
     relation = duckdb.sql("SELECT * FROM report")
-    assert (relation.columns, relation.fetchall()) == (table.column_names, [tuple(row.values()) for row in table.to_pylist()])
+    assert (relation.columns, relation.fetchall()) == (
+        table.column_names,
+        [tuple(row.values()) for row in table.to_pylist()],
+    )
     pandas.testing.assert_frame_equal(pandas.DataFrame.from_arrow(report), table.to_pandas())
 
 
@@ -172,7 +209,9 @@ EMPTY = {
 
 
 @each("name", list(EMPTY))
-def test_the_schema_of_an_empty_report_is_the_same(reports: Callable[[str], Tabular], name: str) -> None:
+def test_the_schema_of_an_empty_report_is_the_same(
+    reports: Callable[[str], Tabular], name: str
+) -> None:
     report = reports(name)
     empty: Tabular = replace(report, **dict.fromkeys(EMPTY[name], ()))
     table = empty.to_arrow()
@@ -203,21 +242,45 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m\n\u202e&\udcff"
 def hostile_reports() -> Iterator[InspectReport]:
     report = sbbf_tool.inspect(FILTERS)
     yield replace(report, file=HOSTILE)
-    yield replace(report, filters=tuple(replace(row, column=HOSTILE, warnings=(HOSTILE,)) for row in report.filters))
+    yield replace(
+        report,
+        filters=tuple(replace(row, column=HOSTILE, warnings=(HOSTILE,)) for row in report.filters),
+    )
 
 
 def test_small_numbers_in_html_have_digits() -> None:
     report = sbbf_tool.inspect(FILTERS)
-    assert ">1.23e-06<" in replace(report, filters=(replace(report.filters[0], estimated_fpp=1.2345e-6),))._repr_html_()
+    assert (
+        ">1.23e-06<"
+        in replace(
+            report, filters=(replace(report.filters[0], estimated_fpp=1.2345e-6),)
+        )._repr_html_()
+    )
 
 
 def test_names_in_html_are_escaped() -> None:
     for report in hostile_reports():
         page = report._repr_html_()
         cells = Cells(page)
-        of_figures = {"div", "style", "figure", "h3", "figcaption", "svg", "title", "desc", "path", "text", "circle", "rect"}
+        of_figures = {
+            "div",
+            "style",
+            "figure",
+            "h3",
+            "figcaption",
+            "svg",
+            "title",
+            "desc",
+            "path",
+            "text",
+            "circle",
+            "rect",
+        }
         of_figures |= {"details", "summary", "ul", "li", "span"}
-        assert set(cells.tags) <= {"table", "caption", "tfoot", "thead", "tr", "th", "tbody", "td"} | of_figures
+        assert (
+            set(cells.tags)
+            <= {"table", "caption", "tfoot", "thead", "tr", "th", "tbody", "td"} | of_figures
+        )
         assert "<script>alert(1)</script>\\x1b[31m\\n\\u202e&\\udcff" in "".join(cells.text)
         assert page.replace("\n", "").isprintable()
         assert repr(report).isprintable()

@@ -46,18 +46,34 @@ def test_paths(tmp_path: Path, globs: object, path: str, is_match: bool):
 
 def test_where_selects_partitions(tmp_path: Path):
     (declaration,) = parse(tmp_path, {"paths": "**", "columns": "id", "where": "day >= '2'"})
-    assert [declaration.matches(str(tmp_path / f"day={day}" / "a.parquet")) for day in (1, 2)] == [False, True]
+    assert [declaration.matches(str(tmp_path / f"day={day}" / "a.parquet")) for day in (1, 2)] == [
+        False,
+        True,
+    ]
     with pytest.raises(UsageError, match="no partition column 'day'"):
         declaration.matches(str(tmp_path / "a.parquet"))
 
 
-@each("path", ["../other", "a/../../other", "/elsewhere", "s3://bucket/a", "ducklake:meta.db#t", "prod:events.clicks", "a/**/../../.."])
+@each(
+    "path",
+    [
+        "../other",
+        "a/../../other",
+        "/elsewhere",
+        "s3://bucket/a",
+        "ducklake:meta.db#t",
+        "prod:events.clicks",
+        "a/**/../../..",
+    ],
+)
 def test_the_paths_of_a_file_that_was_found_are_below_it(tmp_path: Path, path: str):
     table = {"paths": ["a/**", path], "columns": "id"}
     assert parse(tmp_path, table)
     with pytest.raises(UsageError, match="paths must lie below"):
         parse(tmp_path, table, is_named=False)
-    assert parse(tmp_path, {"paths": ["a/**", "*", f"{tmp_path}/b"], "columns": "id"}, is_named=False)
+    assert parse(
+        tmp_path, {"paths": ["a/**", "*", f"{tmp_path}/b"], "columns": "id"}, is_named=False
+    )
 
 
 def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
@@ -66,7 +82,9 @@ def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
     second = FilterSpec("id", max_bytes=1024, ndv=7)
     with ParquetFile.open(path) as file:
         requests = request_filters(file, [first, second])
-        names = {file.footer.columns[column].name: size for (_, column), size in requests.sizes.items()}
+        names = {
+            file.footer.columns[column].name: size for (_, column), size in requests.sizes.items()
+        }
     assert names == {"id": Sizing(0.01, 7, 1024), "name": Sizing(0.1)}
     assert len(requests.sizes) == 6
     columns = [(column.name, column.type) for column in requests.named_columns]
@@ -75,7 +93,13 @@ def test_the_later_declaration_of_a_column_holds(tmp_path: Path):
 
 def test_limits_of_the_size(tmp_path: Path):
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"a": range(2000), "b": range(2000)}), path, row_group_size=1000, use_dictionary=False, compression="none")
+    pq.write_table(
+        pa.table({"a": range(2000), "b": range(2000)}),
+        path,
+        row_group_size=1000,
+        use_dictionary=False,
+        compression="none",
+    )
     with ParquetFile.open(path) as file:
         share = int(0.1 * file.footer.chunk_meta(0, 0).bytes)
         cases = [
@@ -87,7 +111,9 @@ def test_limits_of_the_size(tmp_path: Path):
         assert share > 500
         for limits, expected in cases:
             spec = FilterSpec(("a", "b"), **limits)
-            assert [spec.size_for(file, (0, column)).max_bytes for column in (0, 1)] == expected, limits
+            assert [spec.size_for(file, (0, column)).max_bytes for column in (0, 1)] == expected, (
+                limits
+            )
 
 
 def test_what_is_no_spec() -> None:
@@ -101,8 +127,14 @@ def test_what_is_no_spec() -> None:
 
 def test_reading(tmp_path: Path):
     path = tmp_path / "pyproject.toml"
-    path.write_text("[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax-bytes = {x = '1MiB', y = 64}\n")
-    assert read_specs(path) == (FilterSpec(("x", "y"), paths=("a",), max_bytes={"x": 1 << 20, "y": 64}, folder=str(tmp_path)),)
+    path.write_text(
+        "[[tool.sbbf.filters]]\npaths = 'a'\ncolumns = ['x', 'y']\nmax-bytes = {x = '1MiB', y = 64}\n"
+    )
+    assert read_specs(path) == (
+        FilterSpec(
+            ("x", "y"), paths=("a",), max_bytes={"x": 1 << 20, "y": 64}, folder=str(tmp_path)
+        ),
+    )
     path.write_text("[tool.ruff]\n")
     with pytest.raises(UsageError, match=r"the file has no table \[\[tool.sbbf.filters\]\]"):
         read_specs(path)

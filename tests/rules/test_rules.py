@@ -31,7 +31,14 @@ MODULE = (44).to_bytes(4, "little") + bytes(44)
 """A module of the length that an encrypted header may have."""
 
 
-def write(path: Path, columns: dict[str, pa.Array], *, groups: int = ROW_GROUPS, filters: tuple[str, ...] = (), **options: object) -> Path:
+def write(
+    path: Path,
+    columns: dict[str, pa.Array],
+    *,
+    groups: int = ROW_GROUPS,
+    filters: tuple[str, ...] = (),
+    **options: object,
+) -> Path:
     """Write a table in row groups of the same size, plain and uncompressed by default."""
     table = pa.table(columns)
     settings = {"use_dictionary": False, "compression": "none", **options}
@@ -71,22 +78,39 @@ class TestTable:
         for name in (*names, *GROUPS):
             assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
 
-    @each("name", ["spark-boolean", "spark-1000-bytes", "pyarrow-types-filters", "duckdb-some-row-groups"])
+    @each(
+        "name",
+        ["spark-boolean", "spark-1000-bytes", "pyarrow-types-filters", "duckdb-some-row-groups"],
+    )
     def test_each_reads_no_more_than_it_says(self, name, fixtures):
         """On facts that were read as far as it says, it sees what it sees when all was read; on fewer, it looks without failing."""
         limits = Limits(
-            filters=FilterSpec("id", judge="existence"), max_fpp=1e-9, max_bytes_share=1e-9, min_ndv=10**6, min_chunk_bytes=10**6
+            filters=FilterSpec("id", judge="existence"),
+            max_fpp=1e-9,
+            max_bytes_share=1e-9,
+            min_ndv=10**6,
+            min_chunk_bytes=10**6,
         )
         with ParquetFile.open(fixtures / f"{name}.parquet") as file:
-            facts = {reads: list(gather(file, file.footer.columns, reads, verify_filter)) for reads in Reads}
+            facts = {
+                reads: list(gather(file, file.footer.columns, reads, verify_filter))
+                for reads in Reads
+            }
             for rule in RULES:
-                looked_at = {reads: [rule.find(column, limits) for column in facts[reads]] for reads in Reads}
+                looked_at = {
+                    reads: [rule.find(column, limits) for column in facts[reads]] for reads in Reads
+                }
                 assert looked_at[rule.reads] == looked_at[Reads.DATA], rule.name
 
 
 class TestSorted:
     def has_finding(self, tmp_path: Path, values: pa.Array, groups: int = ROW_GROUPS) -> bool:
-        return bool(findings(write(tmp_path / "s.parquet", {"c": values}, groups=groups, filters=("c",)), "sorted-column"))
+        return bool(
+            findings(
+                write(tmp_path / "s.parquet", {"c": values}, groups=groups, filters=("c",)),
+                "sorted-column",
+            )
+        )
 
     @each("values", [[1, 2, 3, 4], [3, 4, 1, 2], [1, 2, 4, 3]])
     def test_row_groups_that_do_not_overlap(self, values, tmp_path):
@@ -129,13 +153,23 @@ class TestSecrecy:
         {
             "header at": (b"", 0, "the header's module begins in the footer"),
             "header 3 before": (b"", 3, "the header's module begins in the footer"),
-            "header 4 before": (b"", 4, "the header's module has 0 bytes, but nonce and tag take 28"),
+            "header 4 before": (
+                b"",
+                4,
+                "the header's module has 0 bytes, but nonce and tag take 28",
+            ),
             "bitset at": (MODULE, 0, "the bitset's module begins in the footer"),
             "bitset 3 before": (MODULE, 3, "the bitset's module begins in the footer"),
-            "bitset 4 before": (MODULE, 4, "the bitset's module has 0 bytes, but nonce and tag take 28"),
+            "bitset 4 before": (
+                MODULE,
+                4,
+                "the bitset's module has 0 bytes, but nonce and tag take 28",
+            ),
         },
     )
-    def test_modules_of_a_locked_column_begin_before_the_footer(self, header, before_footer, fact, tmp_path):
+    def test_modules_of_a_locked_column_begin_before_the_footer(
+        self, header, before_footer, fact, tmp_path
+    ):
         path = tmp_path / "f.parquet"
         edit = Edit()
         edit.append(0, "id", header, bytes(before_footer))
@@ -182,11 +216,20 @@ class TestUnreferencedBytes:
 
     RULE = "unreferenced-bytes"
 
-    def make(self, path: Path, dead: bytes | int, *, rows: int = 1000, metadata: dict[str, str] | None = None) -> Path:
+    def make(
+        self,
+        path: Path,
+        dead: bytes | int,
+        *,
+        rows: int = 1000,
+        metadata: dict[str, str] | None = None,
+    ) -> Path:
         """Write a file with these dead bytes, or this number of zeros."""
         pages, body = write(path, {"c": shuffled(rows)}), bytearray()
         with ParquetFile.open(pages) as file:
-            body += file.source.read(0, file.footer.start) + (bytes(dead) if isinstance(dead, int) else dead)
+            body += file.source.read(0, file.footer.start) + (
+                bytes(dead) if isinstance(dead, int) else dead
+            )
             footer, places = file.footer.raw, {}
             for row_group in range(ROW_GROUPS):
                 bloom = BloomFilter.empty(2048)
@@ -202,7 +245,9 @@ class TestUnreferencedBytes:
 
     def outcome(self, path: Path) -> tuple[str, str | None]:
         report = check(path, Policy(select=(self.RULE,)))
-        return next((entry.outcome, entry.reason) for entry in report.rules if entry.rule == self.RULE)
+        return next(
+            (entry.outcome, entry.reason) for entry in report.rules if entry.rule == self.RULE
+        )
 
     def test_it_begins_at_64_kib(self, tmp_path):
         path = self.make(tmp_path / "f.parquet", (64 << 10) - 1)
@@ -210,15 +255,30 @@ class TestUnreferencedBytes:
         path = self.make(tmp_path / "f.parquet", 64 << 10)
         start = 4 + sum(column.length for column in owned_ranges(ParquetFile.open(path).footer))
         (fact,) = self.evidence(path)
-        assert re.fullmatch(rf"65,536 bytes, \d+\.\d % of the file, from byte {start:,}: unknown \(65,536\)", fact), fact
+        assert re.fullmatch(
+            rf"65,536 bytes, \d+\.\d % of the file, from byte {start:,}: unknown \(65,536\)", fact
+        ), fact
         (finding,) = findings(path, self.RULE)
         assert (finding.column, finding.fix, finding.severity) == (None, None, "info")
 
     def test_what_a_key_value_entry_names_belongs_to_another_program(self, tmp_path):
         index = b"IDX1" + bytes(128 << 10)
-        (fact,) = self.evidence(self.make(tmp_path / "f.parquet", index, metadata={"rows": "17", "schema": "AAA4100BBB="}))
+        (fact,) = self.evidence(
+            self.make(
+                tmp_path / "f.parquet", index, metadata={"rows": "17", "schema": "AAA4100BBB="}
+            )
+        )
         start = int(re.search("from byte ([0-9,]+)", fact)[1].replace(",", ""))
         path = tmp_path / "f.parquet"
         assert self.evidence(self.make(path, index, metadata={"index": str(start)})) == []
-        assert self.evidence(self.make(path, index, metadata={"index": f'{{"offset": {start}, "length": {len(index)}}}'})) == []
+        assert (
+            self.evidence(
+                self.make(
+                    path,
+                    index,
+                    metadata={"index": f'{{"offset": {start}, "length": {len(index)}}}'},
+                )
+            )
+            == []
+        )
         assert self.evidence(self.make(path, index, metadata={"index": str(start - 1)})) == [fact]

@@ -28,11 +28,15 @@ def lake(tmp_path, fixtures) -> Path:
     folder = small_files(tmp_path / "lake", 1)
     (folder / "part-00000.parquet").rename(folder / "plain.parquet")
     for name, fixture in (("java", "java-columns"), ("signed", "java-signed")):
-        shutil.copy(fixtures / "encrypted" / f"{fixture}.parquet.encrypted", folder / f"{name}.parquet")
+        shutil.copy(
+            fixtures / "encrypted" / f"{fixture}.parquet.encrypted", folder / f"{name}.parquet"
+        )
     return folder
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])])
+@pytest.fixture(
+    params=["local", pytest.param("spark", marks=[pytest.mark.engines, pytest.mark.heavy])]
+)
 def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], str]]:
     """Run `sbbf` on a runner: return the exit code, the documents of the files, and standard error. None of them may contain a key."""
     runner = ("--jobs", "2")
@@ -46,7 +50,11 @@ def sbbf(request, capfd, monkeypatch) -> Callable[..., tuple[int, list[dict], st
         code = run([command, str(lake), *map(str, arguments), *runner, "--format", "json"])
         output = capfd.readouterr()
         assert_no_key(output.out + output.err)
-        documents = [document for document in map(json.loads, output.out.splitlines()) if document["schema"] != "sbbf.summary"]
+        documents = [
+            document
+            for document in map(json.loads, output.out.splitlines())
+            if document["schema"] != "sbbf.summary"
+        ]
         return code, sorted(documents, key=lambda document: str(document.get("file"))), output.err
 
     return sbbf
@@ -59,13 +67,21 @@ def statuses(documents: list[dict]) -> dict[str, str]:
 def test_encrypted_files_without_keys_are_reported(lake, sbbf):
     before = digests(lake)
     code, documents, output = sbbf("add-filter", lake, "-c", "id", "-c", "name", "--in-place")
-    assert (code, statuses(documents)) == (4, {"java": "refused", "plain": "ok", "signed": "refused"})
+    assert (code, statuses(documents)) == (
+        4,
+        {"java": "refused", "plain": "ok", "signed": "refused"},
+    )
     assert "java.parquet: the footer is encrypted" in output
     assert "signed.parquet: the footer of the file is signed" in output
-    assert {name for name, digest in digests(lake).items() if digest != before[name]} == {"plain.parquet"}
+    assert {name for name, digest in digests(lake).items() if digest != before[name]} == {
+        "plain.parquet"
+    }
     for command in (["inspect"], ["verify"], ["probe", "-c", "id", "--value", "1"]):
         code, documents, output = sbbf(command[0], lake, *command[1:])
-        assert (code, statuses(documents)) == (4, {"java": "refused", "plain": "ok", "signed": "ok"})
+        assert (code, statuses(documents)) == (
+            4,
+            {"java": "refused", "plain": "ok", "signed": "ok"},
+        )
         assert f"{lake}/java.parquet: " in output
 
 
@@ -74,19 +90,31 @@ def test_with_keys_they_are_files_as_others_are(lake, sbbf):
     columns = ("-c", "id", "-c", "name", "--in-place")
     code, documents, output = sbbf("add-filter", lake, *columns, *with_keys)
     assert (code, output) == (0, "")
-    assert {Path(document["file"]).stem: len(document["filters"]) for document in documents} == {"java": 0, "plain": 2, "signed": 6}
+    assert {Path(document["file"]).stem: len(document["filters"]) for document in documents} == {
+        "java": 0,
+        "plain": 2,
+        "signed": 6,
+    }
     signed = inspect(lake / "signed.parquet", ["name"], keys=read_keys(str(KEYS)))
     assert [row.encrypted for row in signed.filters] == [True] * 3
 
     code, documents, _ = sbbf("verify", lake, *with_keys)
     assert (code, statuses(documents)) == (0, dict.fromkeys(("java", "plain", "signed"), "ok"))
-    assert all(result["problem"] is None and not result["false_negatives"] for document in documents for result in document["filters"])
+    assert all(
+        result["problem"] is None and not result["false_negatives"]
+        for document in documents
+        for result in document["filters"]
+    )
     code, documents, _ = sbbf("inspect", lake, "-c", "name", *with_keys)
     assert (code, [len(document["filters"]) for document in documents]) == (0, [3, 1, 3])
-    code, documents, _ = sbbf("probe", lake, "-c", "name", "--value", "name-0", "--value", "u7", *with_keys)
+    code, documents, _ = sbbf(
+        "probe", lake, "-c", "name", "--value", "name-0", "--value", "u7", *with_keys
+    )
     assert code == 0
     hits = [{hit["value"] for hit in document["hits"]} for document in documents]
-    assert all(sought in values for sought, values in zip(("name-0", "u7", "name-0"), hits, strict=True))
+    assert all(
+        sought in values for sought, values in zip(("name-0", "u7", "name-0"), hits, strict=True)
+    )
     assert [document["inconclusive"] for document in documents] == [[], [], []]
     code, documents, output = sbbf("check", lake, "--fail-on", "error", *with_keys)
     assert (code, len(documents), output) == (0, 3, "")

@@ -27,14 +27,22 @@ def chain(error: BaseException, *wrappers: Exception) -> Callable[[str], object]
 
 
 @each("interrupt", [KeyboardInterrupt(), SystemExit(143)])
-@each("wrappers", [(), (RuntimeError,), (RuntimeError, ImportError), (ValueError, RuntimeError, ImportError)])
-def test_an_interrupt_that_errors_wrap_is_an_interrupt(interrupt: BaseException, wrappers: tuple[type[Exception], ...]):
+@each(
+    "wrappers",
+    [(), (RuntimeError,), (RuntimeError, ImportError), (ValueError, RuntimeError, ImportError)],
+)
+def test_an_interrupt_that_errors_wrap_is_an_interrupt(
+    interrupt: BaseException, wrappers: tuple[type[Exception], ...]
+):
     with pytest.raises(type(interrupt)) as info:
         Work(Call(chain(interrupt, *(wrapper("wrapped") for wrapper in wrappers))))("a.parquet")
     assert info.value is interrupt
 
 
-@each("error, code", [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)])
+@each(
+    "error, code",
+    [(ValueError("odd"), INTERNAL_ERROR), (UnreadableError("torn"), UnreadableError.exit_code)],
+)
 def test_an_error_with_causes_is_a_row(error: Exception, code: int):
     row = Work(Call(chain(OSError("cause"), error)))("a.parquet")
     assert (row.path, row.status, row.exit_code, row.error) == ("a.parquet", FAILED, code, error)

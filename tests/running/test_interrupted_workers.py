@@ -30,6 +30,8 @@ with processes.Processes(1) as pool:
 
 
 def test_a_worker_that_starts_while_the_group_is_terminated_prints_nothing():
-    process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
+    )
     assert process.stderr == ""
     assert process.returncode == 128 + signal.SIGTERM

@@ -45,7 +45,9 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 def run_program(folder: Path, program: str, *words: str) -> tuple[str, int]:
     """Return what the program printed, and the peak of its memory."""
-    done = subprocess.run([sys.executable, "-c", program, *words], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=folder, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout, int(done.stderr.rsplit("VmHWM", 1)[1])
 
@@ -55,7 +57,10 @@ def test_nothing_is_held_per_file(lakes, tmp_path, name):
     (command, *options), words = COMMANDS[name]
     peaks = []
     for count, lake in lakes.items():
-        settings = [f"spark.local.dir={tmp_path / 'blocks'}", f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}"]
+        settings = [
+            f"spark.local.dir={tmp_path / 'blocks'}",
+            f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}",
+        ]
         runner = ["--on", "spark:local[2]", *settings_of_spark(tmp_path, settings)]
         output, peak = run_program(tmp_path, _PROGRAM, command, str(lake), *options, *runner)
         assert words.format(f"{count:,}") in output
@@ -84,5 +89,9 @@ print(json.dumps([bundles.rdd.getNumPartitions(), bundled, sum(1 for _ in rows_o
 def test_a_listing_of_any_size_passes_the_driver(tmp_path):
     """Each row passes the driver once, as a stream; `spark.driver.maxResultSize` has its default."""
     output, peak = run_program(tmp_path, _LISTING, str(LISTING_ROWS), str(tmp_path))
-    assert json.loads(output.splitlines()[-1]) == [min(-(-LISTING_ROWS // 1000), 1000), LISTING_ROWS, LISTING_ROWS]
+    assert json.loads(output.splitlines()[-1]) == [
+        min(-(-LISTING_ROWS // 1000), 1000),
+        LISTING_ROWS,
+        LISTING_ROWS,
+    ]
     assert peak < 400 << 20

@@ -23,7 +23,9 @@ def lake(tmp_path: Path) -> Path:
 
 
 @each("command", ["probe", "explain"])
-def test_a_value_behind_a_link_is_not_absent(lake: Path, command: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_value_behind_a_link_is_not_absent(
+    lake: Path, command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert run([command, str(lake), "id", str(VALUE)]) == 0
     assert "1 link" in capfd.readouterr().out
     if command == "probe":

@@ -65,7 +65,9 @@ def left_behind(lake: Path) -> list[Path]:
         (["add-filter", "--in-place", "--jobs", "2", "-c", "id"], 3),
     ],
 )
-def test_a_folder_is_listed_once_and_not_for_each_file(lake, listings, capsys, monkeypatch, command, processes):
+def test_a_folder_is_listed_once_and_not_for_each_file(
+    lake, listings, capsys, monkeypatch, command, processes
+):
     monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 100 if processes == 1 else 1)
     monkeypatch.setattr(local, "_FILES_PER_TASK", 10)
     leftovers = left_behind(lake)

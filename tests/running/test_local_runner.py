@@ -39,11 +39,19 @@ pytestmark = pytest.mark.slow
 EDIT = Edit(in_place=True, jobs=1)
 SPEC = FilterSpec(("id", "name"))
 
-needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="asks /proc for the children of a process")
+needs_proc = pytest.mark.skipif(
+    not os.path.isdir("/proc/self/task"), reason="asks /proc for the children of a process"
+)
 
 
-def outcomes(folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2) -> dict[str, Row[AddReport]]:
-    rows = list(LocalRunner(jobs).run(Selection(str(folder)), Work(AddFilter(spec), edit=EDIT, strict=False)))
+def outcomes(
+    folder: Path, spec: FilterSpec = SPEC, jobs: int | None = 2
+) -> dict[str, Row[AddReport]]:
+    rows = list(
+        LocalRunner(jobs).run(
+            Selection(str(folder)), Work(AddFilter(spec), edit=EDIT, strict=False)
+        )
+    )
     assert [row.path for row in rows] == [row.path for row in discover([str(folder)])]
     return {row.path.removeprefix(f"{folder}/").removesuffix(".parquet"): row for row in rows}
 
@@ -95,7 +103,11 @@ def test_rows_come_in_order(jobs, scheme):
     assert [row.path for row in rows] == names
     for number, row in enumerate(rows):
         if number % 100 == 42:
-            assert (row.status, row.exit_code, row.reason) == ("failed", 3, f"{scheme and f'{number}: '}here: no such number; count on")
+            assert (row.status, row.exit_code, row.reason) == (
+                "failed",
+                3,
+                f"{scheme and f'{number}: '}here: no such number; count on",
+            )
         else:
             assert (row.status, row.exit_code, row.report) == ("ok", 0, str(number * number))
 
@@ -111,12 +123,17 @@ def tell_worker(path: str) -> str:
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path, processes, monkeypatch):
     monkeypatch.setattr(local, "_FILES_PER_TASK", 2)
     lake = small_files(tmp_path / "lake", 30)
-    with closing(LocalRunner(2).run(Selection(lake), Work(AddFilter(SPEC), edit=EDIT, strict=False))) as rows:
+    with closing(
+        LocalRunner(2).run(Selection(lake), Work(AddFilter(SPEC), edit=EDIT, strict=False))
+    ) as rows:
         begun = [next(rows).status for _ in range(3)]
     assert begun == ["ok"] * 3
     done = sum(len(verify(path).filters) > 0 for path in lake.iterdir())
     assert 3 <= done < 30
-    assert Counter(row.status for row in outcomes(lake).values()) == {"skipped": done, "ok": 30 - done}
+    assert Counter(row.status for row in outcomes(lake).values()) == {
+        "skipped": done,
+        "ok": 30 - done,
+    }
     assert_has_filters(lake, ("id", "name"))
 
 
@@ -135,7 +152,9 @@ def log_worker(folder: str, together: int, path: str, jobs: int) -> str:
         time.sleep(0.01)
     names = sorted(os.listdir(folder))
     mine.unlink()
-    return json.dumps({"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": names})
+    return json.dumps(
+        {"process": os.getpid(), "thread": threading.get_ident(), "jobs": jobs, "beside": names}
+    )
 
 
 @pytest.fixture
@@ -184,9 +203,13 @@ def test_a_large_file_is_worked_on_alone_by_all(logging_work, monkeypatch):
     monkeypatch.setattr(local, "TASK_COST", 1 << 20)
     small, large = 1 << 19, (3 << 20) + 1
     sizes = [small, small, small, large, small, large, large, small, small, small, small]
-    records = workers(run([ListedFile(str(number), size) for number, size in enumerate(sizes)], logging_work, 3))
+    records = workers(
+        run([ListedFile(str(number), size) for number, size in enumerate(sizes)], logging_work, 3)
+    )
     assert [worker["jobs"] for worker in records] == [3 if size == large else 1 for size in sizes]
-    assert [worker["beside"] for worker, size in zip(records, sizes, strict=True) if size == large] == [["3 3"], ["5 3"], ["6 3"]]
+    assert [
+        worker["beside"] for worker, size in zip(records, sizes, strict=True) if size == large
+    ] == [["3 3"], ["5 3"], ["6 3"]]
     assert max(map(jobs_together, records)) <= 3
     assert os.getpid() not in {worker["process"] for worker in records}
 
@@ -198,7 +221,10 @@ def test_threads_wait_for_files_of_stores(logging_work):
     assert max(map(jobs_together, records)) <= 4
     (alone,) = workers(run(["s3://bucket/0"], logging_work, 4))
     assert (alone["thread"], alone["jobs"]) == (threading.get_ident(), 4)
-    assert [worker["jobs"] for worker in workers(run(["s3://bucket/0", "s3://bucket/1"], logging_work, 4))] == [2, 2]
+    assert [
+        worker["jobs"]
+        for worker in workers(run(["s3://bucket/0", "s3://bucket/1"], logging_work, 4))
+    ] == [2, 2]
 
 
 # --- what goes wrong ---
@@ -213,7 +239,9 @@ def test_a_file_that_kills_its_process_is_the_only_one_that_fails():
     names = [f"part-{number:05d}.parquet" for number in range(1500)]
     rows = list(run(names, Work(Call(partial(kill_at, 123)))))
     assert [row.path for row in rows] == names
-    assert [(row.path, row.exit_code) for row in rows if row.status != "ok"] == [("part-00123.parquet", 70)]
+    assert [(row.path, row.exit_code) for row in rows if row.status != "ok"] == [
+        ("part-00123.parquet", 70)
+    ]
     assert "was killed" in rows[123].reason
 
 
@@ -278,11 +306,15 @@ def test_a_run_that_is_stopped_early_leaves_nothing_running(tmp_path, processes,
     assert set(_children(os.getpid())) <= before
     assert os.listdir(tmp_path) == []
     # The next run is as any other.
-    assert [row.status for row in run(["first"] * 3, Work(Call(partial(linger, str(tmp_path)))))] == ["ok"] * 3
+    assert [
+        row.status for row in run(["first"] * 3, Work(Call(partial(linger, str(tmp_path)))))
+    ] == ["ok"] * 3
 
 
 @needs_proc
-@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "exit_code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
     """Also in the middle of files: their workers remove what they have begun."""
     lake = small_files(tmp_path / "lake", 60)
@@ -303,9 +335,22 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
         "from sbbf_tool.__main__ import main\n"
         "main()\n"
     )
-    command = [sys.executable, "-c", program, "add-filter", str(lake), "-c", "name", "--in-place", "--jobs", "2"]
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "add-filter",
+        str(lake),
+        "-c",
+        "name",
+        "--in-place",
+        "--jobs",
+        "2",
+    ]
     started = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         workers = _children(process.pid)
@@ -326,7 +371,12 @@ def test_a_terminated_command_leaves_nothing(tmp_path, number, exit_code):
 def test_what_is_left_behind_is_looked_for_between_the_rows_of_a_run(tmp_path):
     """A run lists each folder once; what its caller does between two rows is not of the run."""
     lake = small_files(tmp_path / "lake", 3)
-    runs = [LocalRunner(1).run(Selection(lake), Work(AddFilter(FilterSpec(("id",))), edit=EDIT, strict=True)) for _ in range(2)]
+    runs = [
+        LocalRunner(1).run(
+            Selection(lake), Work(AddFilter(FilterSpec(("id",))), edit=EDIT, strict=True)
+        )
+        for _ in range(2)
+    ]
     for rows in (*runs, *runs):
         next(rows)
     leftover = lake / ".part-00000.parquet.0123456789ab.sbbf-tmp"

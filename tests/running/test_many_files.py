@@ -37,8 +37,21 @@ def last_line(out: str) -> str:
 
 def test_a_warning_names_its_file(tmp_path, capsys):
     for number, rows in enumerate((900, 900, 10)):
-        pq.write_table(pa.table({"id": pa.array(range(rows), pa.int64())}), tmp_path / f"{number}.parquet")
-    code, _, err = call(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--max-bytes", "512", "--jobs", "1")
+        pq.write_table(
+            pa.table({"id": pa.array(range(rows), pa.int64())}), tmp_path / f"{number}.parquet"
+        )
+    code, _, err = call(
+        capsys,
+        "add-filter",
+        tmp_path,
+        "-c",
+        "id",
+        "--in-place",
+        "--max-bytes",
+        "512",
+        "--jobs",
+        "1",
+    )
     text = "column id: the false-positive rate is"
     first, again = err.splitlines()
     assert code == 0
@@ -50,7 +63,17 @@ def test_a_table_that_records_sizes_is_warned_of_once(tmp_path, capsys):
     (tmp_path / "_delta_log").mkdir()
     for number in range(3):
         pq.write_table(pa.table({"id": [number, 7]}), tmp_path / f"{number}.parquet")
-    code, _, err = call(capsys, "add-filter", tmp_path, "-c", "id", "--in-place", "--as-files", "--allow", "table-files")
+    code, _, err = call(
+        capsys,
+        "add-filter",
+        tmp_path,
+        "-c",
+        "id",
+        "--in-place",
+        "--as-files",
+        "--allow",
+        "table-files",
+    )
     assert code == 0
     assert err.count("warning") == 1
     assert f"the Delta table {tmp_path} records the size of each file" in err
@@ -62,24 +85,40 @@ def test_a_report_of_a_mixed_lake(tmp_path, capsys):
     add = ("add-filter", lake, "-c", "id", "--in-place")
     code, out, err = call(capsys, *add, "-c", "name", "--report", report)
     assert code == 4
-    assert last_line(out).startswith("11 files: 3 done, 2 had every filter, 1 not applicable, 2 refused, 3 failed; ")
+    assert last_line(out).startswith(
+        "11 files: 3 done, 2 had every filter, 1 not applicable, 2 refused, 3 failed; "
+    )
     differences = [
         "sbbf: column id: INT64 in 5 files, missing in 1 file",
         "sbbf: column name: BYTE_ARRAY STRING in 5 files, missing in 1 file",
     ]
     assert [line for line in err.splitlines() if line.startswith("sbbf: column ")] == differences
     file_lines = [line for line in err.splitlines() if line not in differences]
-    reported_names = {line.split(": ")[1].removeprefix(f"{lake}/").removesuffix(".parquet") for line in file_lines}
-    assert reported_names == {name for name, status in MIXED.items() if status in ("refused", "failed")}
+    reported_names = {
+        line.split(": ")[1].removeprefix(f"{lake}/").removesuffix(".parquet") for line in file_lines
+    }
+    assert reported_names == {
+        name for name, status in MIXED.items() if status in ("refused", "failed")
+    }
     rows = pq.read_table(report).to_pylist()
-    assert {row["path"].removeprefix(f"{lake}/").removesuffix(".parquet"): row["status"] for row in rows} == MIXED
+    assert {
+        row["path"].removeprefix(f"{lake}/").removesuffix(".parquet"): row["status"] for row in rows
+    } == MIXED
     assert sorted(row["exit_code"] for row in rows if row["status"] == "failed") == [3, 3, 3]
     assert call(capsys, *add, "--report", report)[0] == 4
     assert [row["status"] for row in pq.read_table(report).to_pylist()].count("skipped") == 6
     assert call(capsys, *add, "--report", tmp_path / "no" / "such.parquet")[0] == 4
 
 
-@each("command", [["remove-filter"], ["resize", "--fpp", "0.2"], ["repair"], ["explain", "-c", "id", "--value", "7"]])
+@each(
+    "command",
+    [
+        ["remove-filter"],
+        ["resize", "--fpp", "0.2"],
+        ["repair"],
+        ["explain", "-c", "id", "--value", "7"],
+    ],
+)
 def test_every_command_takes_many_files(tmp_path, capsys, command):
     lake = mixed(tmp_path / "lake")
     unreadable = {"broken", "empty", "encrypted"}
@@ -88,9 +127,16 @@ def test_every_command_takes_many_files(tmp_path, capsys, command):
     files, summary = documents(out)
     assert code == summary["exit_code"] == 4
     assert summary["files"] == len(files) == len(MIXED)
-    names = [str(document["file"]).removeprefix(f"{lake}/").removesuffix(".parquet") for document in files]
+    names = [
+        str(document["file"]).removeprefix(f"{lake}/").removesuffix(".parquet")
+        for document in files
+    ]
     assert names == sorted(MIXED)
-    failed = {name for name, document in zip(names, files, strict=True) if document["schema"] == "sbbf.file" and document["exit_code"]}
+    failed = {
+        name
+        for name, document in zip(names, files, strict=True)
+        if document["schema"] == "sbbf.file" and document["exit_code"]
+    }
     assert failed >= unreadable
     assert all(f"{lake}/{name}.parquet: " in err for name in failed)
     done = next(document for name, document in zip(names, files, strict=True) if name == "filtered")
@@ -114,7 +160,11 @@ def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
     assert Path("again/day=1/a.parquet").read_bytes() == Path(names[0]).read_bytes()
     code, _, err = call(capsys, *add, "out/")
     assert (code, err.count("the target exists")) == (4, 3)
-    for output, message in (("out", "out is a folder: write out/"), ("new", "give a folder for many, new/"), ("/proc/x/", "no such file")):
+    for output, message in (
+        ("out", "out is a folder: write out/"),
+        ("new", "give a folder for many, new/"),
+        ("/proc/x/", "no such file"),
+    ):
         code, _, err = call(capsys, *add, output)
         assert code in (2, 4)
         assert message in err
@@ -123,7 +173,13 @@ def test_new_files_in_another_folder(tmp_path, monkeypatch, capsys):
 
 
 @each(
-    "names, output", [("lake", "lake/sub/"), ("b.parquet lake/", "lake/x/y/"), ("lake/**/*.parquet", "lake/sub/"), ("lake/*", "lake/sub/")]
+    "names, output",
+    [
+        ("lake", "lake/sub/"),
+        ("b.parquet lake/", "lake/x/y/"),
+        ("lake/**/*.parquet", "lake/sub/"),
+        ("lake/*", "lake/sub/"),
+    ],
 )
 def test_new_files_are_not_among_those_that_are_read(tmp_path, monkeypatch, capsys, names, output):
     monkeypatch.chdir(tmp_path)

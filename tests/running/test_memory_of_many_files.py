@@ -50,8 +50,12 @@ def peak_bytes(arguments: list[str]) -> int:
         ["probe", "-c", "id", "--value", "7"],
         pytest.param(["probe", "-c", "id", "--value", "no number"], marks=pytest.mark.heavy),
         pytest.param(["check", "--quick", "--require", "id"], marks=pytest.mark.heavy),
-        pytest.param(["check", "--quick", "--require", "id", "--format", "junit"], marks=pytest.mark.heavy),
-        pytest.param(["check", "--quick", "--require", "id", "--format", "sarif"], marks=pytest.mark.heavy),
+        pytest.param(
+            ["check", "--quick", "--require", "id", "--format", "junit"], marks=pytest.mark.heavy
+        ),
+        pytest.param(
+            ["check", "--quick", "--require", "id", "--format", "sarif"], marks=pytest.mark.heavy
+        ),
         pytest.param(["add-filter", "-c", "id", "--in-place", "-n"], marks=pytest.mark.heavy),
     ],
     ids=" ".join,
@@ -78,8 +82,13 @@ def test_a_flat_folder_takes_few_bytes_per_name():
     count = 100_000
     tracemalloc.start()
     try:
-        names = sort_names((f"part-{number * 7919 % count:08d}.snappy.parquet", False, False) for number in range(count))
-        assert all(name == f"part-{number:08d}.snappy.parquet" for number, (name, *_) in enumerate(names))
+        names = sort_names(
+            (f"part-{number * 7919 % count:08d}.snappy.parquet", False, False)
+            for number in range(count)
+        )
+        assert all(
+            name == f"part-{number:08d}.snappy.parquet" for number, (name, *_) in enumerate(names)
+        )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -95,7 +104,10 @@ def test_names_in_runs_have_the_order_of_a_list(tmp_path, monkeypatch):
     (tmp_path / "link.parquet").symlink_to("57")
 
     def list_names() -> list[str]:
-        return [*(entry.path for entry in entries(str(tmp_path))), *(entry.path for entry in entries(f"{tmp_path}/**/*.parquet"))]
+        return [
+            *(entry.path for entry in entries(str(tmp_path))),
+            *(entry.path for entry in entries(f"{tmp_path}/**/*.parquet")),
+        ]
 
     expected = list_names()
     assert len(expected) == 2 * 59

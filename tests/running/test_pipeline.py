@@ -21,7 +21,15 @@ from sbbf_tool.verbs import AddFilter, Apply, Inspect, Probe, Verify
 from sbbf_tool.verbs.add_filter import AddReport
 from sbbf_tool.verbs.add_filter import add_filters as add_to_one
 from sbbf_tool.verbs.inspect import InspectReport
-from support.lakes import MIXED, assert_has_filters, digests, large_file, mixed, partitioned, small_files
+from support.lakes import (
+    MIXED,
+    assert_has_filters,
+    digests,
+    large_file,
+    mixed,
+    partitioned,
+    small_files,
+)
 
 pytest.importorskip("pyspark", reason="the Python package pyspark is not installed")
 
@@ -39,7 +47,9 @@ EDIT = Edit(in_place=True)
 def add_filters(spark, files, spec, **options):
     """List files as a run that changes them does, and add filters."""
     spec = spec if isinstance(spec, FilterSpec) else FilterSpec(spec)
-    return pipeline.run(AddFilter(spec), pipeline.discover(spark, files, links=True), edit=EDIT, **options)
+    return pipeline.run(
+        AddFilter(spec), pipeline.discover(spark, files, links=True), edit=EDIT, **options
+    )
 
 
 def outcomes(frame) -> Iterator[Row[AddReport]]:
@@ -57,16 +67,34 @@ def test_each_stage_can_be_looked_at_saved_and_taken_up_again(spark, tmp_path):
     assert [(row.path, row.bytes) for row in rows_of(files, ListedFile)] == [
         (str(path), path.stat().st_size) for path in sorted(lake.iterdir())
     ]
-    assert [row.report.filters for row in rows_of(pipeline.run(Inspect(), files), Row[InspectReport])] == [(), ()]
+    assert [
+        row.report.filters for row in rows_of(pipeline.run(Inspect(), files), Row[InspectReport])
+    ] == [(), ()]
     files.write.parquet(str(tmp_path / "listing"))
-    rows = outcomes(add_filters(spark, spark.read.parquet(str(tmp_path / "listing")), FilterSpec(("id", "key")), strict=True))
-    assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in rows) == [("failed", 0), ("ok", 10)]
+    rows = outcomes(
+        add_filters(
+            spark,
+            spark.read.parquet(str(tmp_path / "listing")),
+            FilterSpec(("id", "key")),
+            strict=True,
+        )
+    )
+    assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in rows) == [
+        ("failed", 0),
+        ("ok", 10),
+    ]
     assert (lake / "a.parquet").read_bytes() == (alone / "a.parquet").read_bytes()
     # The listing has the old lengths, but a run measures the files again.
     again = outcomes(add_filters(spark, files, ["key"]))
-    assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in again) == [("skipped", 0), ("skipped", 0)]
+    assert sorted((row.status, len(row.report.filters) if row.report else 0) for row in again) == [
+        ("skipped", 0),
+        ("skipped", 0),
+    ]
     verified = rows_of(pipeline.run(Verify(), files), Row[VerifyReport])
-    assert sorted(sum(result.is_verified for result in row.report.filters) for row in verified) == [0, 10]
+    assert sorted(sum(result.is_verified for result in row.report.filters) for row in verified) == [
+        0,
+        10,
+    ]
 
 
 def run_stage(spark, lake: Path, stage: str):
@@ -104,7 +132,12 @@ def test_a_large_file_is_one_task_whose_threads_use_idle_cores(spark, tmp_path, 
 
     for module in (pipeline, bundles):
         monkeypatch.setattr(module, "TASK_COST", (lake / "one.parquet").stat().st_size - 1)
-    assert {row.status for row in rows_of(pipeline.run(Count(), pipeline.discover(spark, str(lake))), Row[VerifyReport])} == {"ok"}
+    assert {
+        row.status
+        for row in rows_of(
+            pipeline.run(Count(), pipeline.discover(spark, str(lake))), Row[VerifyReport]
+        )
+    } == {"ok"}
     assert threads.value == 2 + min(2, os.cpu_count() or 1)
 
 
@@ -114,14 +147,22 @@ def test_a_lake_may_be_named_in_many_ways(spark, tmp_path):
     paths = sorted(str(path) for path in lake.rglob("*.parquet"))
 
     def discover_paths(files, where=None, **how):
-        return sorted(row.path for row in rows_of(pipeline.discover(spark, files, where, **how), ListedFile))
+        return sorted(
+            row.path for row in rows_of(pipeline.discover(spark, files, where, **how), ListedFile)
+        )
 
     assert discover_paths(str(lake)) == paths
-    assert discover_paths([f"file:{lake}/dt=2026-01-01", f"{lake}/dt=2026-01-0[23]/*/*.parquet"]) == paths
+    assert (
+        discover_paths([f"file:{lake}/dt=2026-01-01", f"{lake}/dt=2026-01-0[23]/*/*.parquet"])
+        == paths
+    )
     assert discover_paths(str(lake), "dt > '2026-01-01' and region = 'eu'") == [paths[2], paths[4]]
     # As Spark itself lists: by binaryFile, and the addresses that it gives of a table's files.
     listing = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(str(lake))
-    assert discover_paths(listing.select("path", "length", "modificationTime"), "region = 'us'") == paths[1::2]
+    assert (
+        discover_paths(listing.select("path", "length", "modificationTime"), "region = 'us'")
+        == paths[1::2]
+    )
     assert discover_paths(listing.select("path")) == paths
     spark.read.parquet(str(lake)).createOrReplaceTempView("people")
     assert discover_paths("people", table=True) == paths
@@ -141,7 +182,11 @@ def test_a_run_over_twenty_files_is_four_stages(spark, tmp_path, verb, edit):
         context.setLocalProperty("spark.jobGroup.id", None)
     context._jsc.sc().listenerBus().waitUntilEmpty()
     tracker = context.statusTracker()
-    stages = [tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup(group) for stage in tracker.getJobInfo(job).stageIds]
+    stages = [
+        tracker.getStageInfo(stage)
+        for job in tracker.getJobIdsForGroup(group)
+        for stage in tracker.getJobInfo(job).stageIds
+    ]
     assert sum(stage is not None and stage.numCompletedTasks > 0 for stage in stages) == 4
 
 
@@ -162,20 +207,35 @@ def test_keys_of_a_dataframe_are_joined_on_executors(spark, tmp_path, monkeypatc
     files = pipeline.discover(spark, str(lake))
     monkeypatch.setattr("sbbf_tool.spark.lookup._KEYS_AT_ONCE", 7)
     values = [7, 207, 100_000, *range(300, 320)]
-    expected = {row.path: row.report for row in rows_of(pipeline.run(Probe("id", values), files), Row[ProbeReport])}
+    expected = {
+        row.path: row.report
+        for row in rows_of(pipeline.run(Probe("id", values), files), Row[ProbeReport])
+    }
     frame = probe_keys(files, "id", spark.createDataFrame([(key,) for key in values], "key long"))
     rows = list(rows_of(frame, Row[ProbeReport]))
     assert len(rows) == 3
     for row in rows:
         assert sorted(row.report.hits, key=str) == sorted(expected[row.path].hits, key=str)
-        assert (row.report.num_values, row.report.inconclusive) == (len(values), expected[row.path].inconclusive)
+        assert (row.report.num_values, row.report.inconclusive) == (
+            len(values),
+            expected[row.path].inconclusive,
+        )
     pairs = spark.createDataFrame([("7", 1), ("no number", 2)], "id string, other int")
     # Text that Spark's casts may read in several ways may be in every row group.
     rows = list(rows_of(probe_keys(files, "id", pairs), Row[ProbeReport]))
     assert {row.status for row in rows} == {"ok"}
-    assert all(("no number", (0,)) in [(hit.value, hit.row_groups) for hit in row.report.hits] for row in rows)
-    assert [row.report.hits for row in rows_of(probe_keys(files, "id", pairs.limit(0)), Row[ProbeReport])] == [()] * 3
-    with pytest.raises(UsageError, match="the DataFrame of values has no column 'name'; select one of its columns: id, other"):
+    assert all(
+        ("no number", (0,)) in [(hit.value, hit.row_groups) for hit in row.report.hits]
+        for row in rows
+    )
+    assert [
+        row.report.hits
+        for row in rows_of(probe_keys(files, "id", pairs.limit(0)), Row[ProbeReport])
+    ] == [()] * 3
+    with pytest.raises(
+        UsageError,
+        match="the DataFrame of values has no column 'name'; select one of its columns: id, other",
+    ):
         probe_keys(files, "name", pairs)
 
 
@@ -212,7 +272,10 @@ def test_both_runners_say_and_do_the_same(spark, tmp_path, capsys, monkeypatch, 
         code = run([command[0], str(lake), *command[1:], "--format", "json", *runner])
         printed = capsys.readouterr()
         # Spark's rows come in no order.
-        documents = sorted(map(json.loads, printed.out.splitlines()), key=lambda document: str(document.get("file")))
+        documents = sorted(
+            map(json.loads, printed.out.splitlines()),
+            key=lambda document: str(document.get("file")),
+        )
         for document in documents if command == ["advise"] else ():
             document["unreadable"].sort()
         return code, documents, sorted(printed.err.splitlines()), digests(tmp_path)

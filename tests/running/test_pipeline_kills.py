@@ -61,7 +61,9 @@ class WatchedLake:
             new = path.read_bytes()
             assert new[: len(old)] == old, path
             group = pq.read_metadata(path).row_group(0)
-            filtered = [group.column(at).bloom_filter_offset is not None for at in range(group.num_columns)]
+            filtered = [
+                group.column(at).bloom_filter_offset is not None for at in range(group.num_columns)
+            ]
             assert filtered == ([False] * 3 if len(new) == len(old) else [True, True, False]), path
 
 
@@ -89,7 +91,12 @@ def test_drivers_are_killed_five_times(lake, tmp_path):
         assert run.process.returncode != 0
         lake.assert_whole()
     assert 0 < lake.done() < FILES
-    outcomes = list(LocalRunner(2).run(Selection(lake.folder), Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True)))
+    outcomes = list(
+        LocalRunner(2).run(
+            Selection(lake.folder),
+            Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True),
+        )
+    )
     assert {outcome.status for outcome in outcomes} == {"ok", "skipped"}
     assert_has_filters(lake.folder, COLUMNS)
 
@@ -107,7 +114,9 @@ def test_all_executors_are_killed_again_and_again(tmp_path, speculation):
     with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS, *options, settings=settings) as run:
         for number in range(ROUNDS - 2):
             enough = (number + 1) * count // ROUNDS
-            assert run.wait_until(lambda: lake.done() >= enough and run.executors()), run.read_output()  # noqa: B023
+            assert run.wait_until(
+                lambda: lake.done() >= enough and run.executors()  # noqa: B023
+            ), run.read_output()
             for executor in run.executors():
                 kill(executor)
         assert run.process.wait(600) == 0, run.read_output()
@@ -116,19 +125,32 @@ def test_all_executors_are_killed_again_and_again(tmp_path, speculation):
     assert_has_filters(lake.folder, COLUMNS)
     lines = report.read_text().splitlines()
     documents = [document for document in map(json.loads, lines) if "old_bytes" in document]
-    assert {document["file"]: document["old_bytes"] for document in documents} == {str(path): len(old) for path, old in lake.old.items()}
+    assert {document["file"]: document["old_bytes"] for document in documents} == {
+        str(path): len(old) for path, old in lake.old.items()
+    }
     assert {len(document["filters"]) for document in documents} == {2}
 
 
 def test_two_pipelines_on_one_lake(lake, tmp_path):
-    with Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as first, Run(lake.folder, scratch(tmp_path, 1), *ARGUMENTS) as second:
+    with (
+        Run(lake.folder, scratch(tmp_path, 0), *ARGUMENTS) as first,
+        Run(lake.folder, scratch(tmp_path, 1), *ARGUMENTS) as second,
+    ):
         assert first.wait_until(lambda: lake.done() > 20), first.read_output()
         # And a third, that has no cluster.
-        here = list(LocalRunner(2).run(Selection(lake.folder), Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True)))
+        here = list(
+            LocalRunner(2).run(
+                Selection(lake.folder),
+                Work(AddFilter(FilterSpec(COLUMNS)), edit=Edit(in_place=True), strict=True),
+            )
+        )
         assert first.process.wait(300) == 0, first.read_output()
         assert second.process.wait(300) == 0, second.read_output()
     assert {outcome.status for outcome in here} <= {"ok", "skipped"}
-    assert all("refused" not in run.read_output() and "failed" not in run.read_output() for run in (first, second))
+    assert all(
+        "refused" not in run.read_output() and "failed" not in run.read_output()
+        for run in (first, second)
+    )
     lake.assert_whole()
     assert lake.done() == FILES
     assert_has_filters(lake.folder, COLUMNS)

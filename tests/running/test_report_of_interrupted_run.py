@@ -28,14 +28,33 @@ def changed_files(folder: Path, old: bytes) -> set[str]:
 
 
 @pytest.mark.parametrize(("jobs", "number"), [(1, signal.SIGINT), (2, signal.SIGTERM)])
-def test_every_changed_file_is_in_the_report(fixtures: Path, tmp_path: Path, jobs: int, number: signal.Signals) -> None:
+def test_every_changed_file_is_in_the_report(
+    fixtures: Path, tmp_path: Path, jobs: int, number: signal.Signals
+) -> None:
     old = (fixtures / "events.parquet").read_bytes()
     folder, report = tmp_path / "lake", tmp_path / "r.json"
     folder.mkdir()
     for position in range(FILES):
         shutil.copy(fixtures / "events.parquet", folder / f"{position:03}.parquet")
-    words = ["add-filter", str(folder), "-c", "user_id", "-c", "session", "--in-place", "--jobs", str(jobs), "--report", str(report)]
-    process = subprocess.Popen([sys.executable, "-m", "sbbf_tool", *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    words = [
+        "add-filter",
+        str(folder),
+        "-c",
+        "user_id",
+        "-c",
+        "session",
+        "--in-place",
+        "--jobs",
+        str(jobs),
+        "--report",
+        str(report),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sbbf_tool", *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
     deadline = time.monotonic() + 60
     while not changed_files(folder, old) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -45,12 +64,18 @@ def test_every_changed_file_is_in_the_report(fixtures: Path, tmp_path: Path, job
     assert process.returncode == 128 + number, errors
     changed_names = changed_files(folder, old)
     rows = [json.loads(line) for line in report.read_text().splitlines()]
-    reported_names = {os.path.basename(row["file"]) for row in rows if row["schema"] == "sbbf.add-filter"}
+    reported_names = {
+        os.path.basename(row["file"]) for row in rows if row["schema"] == "sbbf.add-filter"
+    }
     assert 0 < len(changed_names) < FILES
     # The signal may hit a worker between the rename of a file and its row: the message says that files in work may be changed too.
     assert reported_names <= changed_names
     assert len(changed_names - reported_names) <= jobs
-    done = f"so far {format_count(len(reported_names), 'file')}: {len(reported_names)} done" if reported_names else "no file is done yet"
+    done = (
+        f"so far {format_count(len(reported_names), 'file')}: {len(reported_names)} done"
+        if reported_names
+        else "no file is done yet"
+    )
     assert done in errors
     assert run(["remove-filter", str(folder), "--ours", "--in-place"]) == 0
     assert changed_files(folder, old) == set()

@@ -32,7 +32,10 @@ def comparable(row):
     report = replace(row.report, filters=filters)
     if hasattr(report, "columns"):
         report = replace(
-            report, columns=tuple(replace(each, estimated_bytes=0) for each in report.columns), data_bytes=0, estimated_seconds=0
+            report,
+            columns=tuple(replace(each, estimated_bytes=0) for each in report.columns),
+            data_bytes=0,
+            estimated_seconds=0,
         )
     else:
         report = replace(report, data_bytes_read=0, cross_checked=0, not_cross_checked=0)
@@ -42,7 +45,9 @@ def comparable(row):
 EARLIER = {
     "no filters": lambda path: None,
     "filters of another column": lambda path: add_filters(path, ["session"], in_place=True),
-    "filters of other columns, by two runs": lambda path: [add_filters(path, [name], in_place=True) for name in ("session", "amount")],
+    "filters of other columns, by two runs": lambda path: [
+        add_filters(path, [name], in_place=True) for name in ("session", "amount")
+    ],
     "appended filters": lambda path: add_filters(path, ["session"], in_place=True, append=True),
 }
 WORKS = {
@@ -75,10 +80,17 @@ def test_the_second_attempt_reports_what_the_first_added(path, before, work):
 def test_filters_that_replaced_those_of_an_earlier_run(path):
     """Nothing shows the old end; the file is counted as changed all the same."""
     add_filters(path, ["user_id"], fpp=0.5, in_place=True, force=True)
-    listed, work = list_file(str(path)), Work(AddFilter(SPEC, rebuild="weak"), edit=EDIT, strict=True)
+    listed, work = (
+        list_file(str(path)),
+        Work(AddFilter(SPEC, rebuild="weak"), edit=EDIT, strict=True),
+    )
     first, second = work(str(path)), work(str(path))
     restored = restore_row(second, listed, work)
-    assert (second.status, restored.status, len(restored.report.filters)) == ("skipped", "ok", len(first.report.filters))
+    assert (second.status, restored.status, len(restored.report.filters)) == (
+        "skipped",
+        "ok",
+        len(first.report.filters),
+    )
     assert (restored.report.bytes_added, restored.report.undo) == (first.report.bytes_added, None)
 
 

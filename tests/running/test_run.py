@@ -22,7 +22,18 @@ import sbbf_tool
 from running.calls import rows_of
 from sbbf_tool import Edit, FilterSpec, RefusedError, SbbfError, UnreadableError, UsageError, run
 from sbbf_tool.running import local
-from sbbf_tool.verbs import AddFilter, Apply, Check, Explain, Inspect, Probe, RemoveFilter, Repair, Resize, Verify
+from sbbf_tool.verbs import (
+    AddFilter,
+    Apply,
+    Check,
+    Explain,
+    Inspect,
+    Probe,
+    RemoveFilter,
+    Repair,
+    Resize,
+    Verify,
+)
 from support.lakes import MIXED, digests, mixed, partitioned, small_files
 from support.tables import each
 
@@ -34,7 +45,11 @@ VERBS: list[tuple[Any, Edit | None, Callable[[str], object]]] = [
     (Explain("id", 7), None, partial(sbbf_tool.explain, column="id", values=7)),
     (Verify(), None, sbbf_tool.verify),
     (Check(), None, sbbf_tool.check),
-    (AddFilter(SPEC), IN_PLACE, partial(sbbf_tool.add_filters, columns=["id", "name"], in_place=True)),
+    (
+        AddFilter(SPEC),
+        IN_PLACE,
+        partial(sbbf_tool.add_filters, columns=["id", "name"], in_place=True),
+    ),
     (
         Resize(num_bytes=64),
         replace(IN_PLACE, force=True),
@@ -47,7 +62,9 @@ VERBS: list[tuple[Any, Edit | None, Callable[[str], object]]] = [
 
 @each("processes", [False, True])
 @each("verb, edit, function", VERBS)
-def test_each_file_has_its_report_or_its_error(tmp_path, monkeypatch, processes, verb, edit, function):
+def test_each_file_has_its_report_or_its_error(
+    tmp_path, monkeypatch, processes, verb, edit, function
+):
     if processes:
         monkeypatch.setattr(local, "_FILES_WITHOUT_PROCESSES", 1)
     lake = mixed(tmp_path / "lake")
@@ -70,7 +87,10 @@ def test_each_file_has_its_report_or_its_error(tmp_path, monkeypatch, processes,
         if isinstance(outcome, SbbfError):
             # A file that cannot be checked has a report too.
             assert (row.report is None) == (verb.name != "check"), row
-            assert row.status == "skipped" or (row.exit_code, type(row.error)) == (outcome.exit_code, type(outcome)), row
+            assert row.status == "skipped" or (row.exit_code, type(row.error)) == (
+                outcome.exit_code,
+                type(outcome),
+            ), row
         else:
             assert row.report == outcome
     errors = {Path(row.path).stem: row.error for row in rows if row.status != "ok"}
@@ -80,7 +100,12 @@ def test_each_file_has_its_report_or_its_error(tmp_path, monkeypatch, processes,
 
 def test_a_verb_is_a_value():
     verb = Probe("id", [7], "draft1-raw")
-    assert verb == Probe(column="id", values=[7], dialect="draft1-raw") == pickle.loads(pickle.dumps(verb)) == copy.copy(verb)
+    assert (
+        verb
+        == Probe(column="id", values=[7], dialect="draft1-raw")
+        == pickle.loads(pickle.dumps(verb))
+        == copy.copy(verb)
+    )
     assert verb != Probe("id", [8], "draft1-raw")
     assert verb != Explain("id", [7], "duckdb")
     assert repr(verb) == "Probe(column='id', values=(7,), dialect='draft1-raw')"
@@ -91,7 +116,12 @@ def test_a_verb_is_a_value():
         verb.column = "name"
     with pytest.raises(AttributeError, match="immutable"):
         del verb.column
-    for wrong in (lambda: Probe(), lambda: Probe("id", 7, *[None] * 8), lambda: Probe("id", 7, column="id"), lambda: Verify(column="id")):
+    for wrong in (
+        lambda: Probe(),
+        lambda: Probe("id", 7, *[None] * 8),
+        lambda: Probe("id", 7, column="id"),
+        lambda: Verify(column="id"),
+    ):
         with pytest.raises(TypeError):
             wrong()
     with pytest.raises(UsageError, match="either a false-positive rate or a size"):
@@ -103,7 +133,11 @@ def test_values_are_hashed_once_for_all_files(tmp_path, monkeypatch):
 
     asked = []
     really = question.question_of
-    monkeypatch.setattr(question, "question_of", lambda *args, **options: (asked.append(args), really(*args, **options))[1])
+    monkeypatch.setattr(
+        question,
+        "question_of",
+        lambda *args, **options: (asked.append(args), really(*args, **options))[1],
+    )
     assert len(list(run(Probe("id", [7, 8]), small_files(tmp_path / "lake", 3), jobs=1))) == 3
     assert len(asked) == 1
 
@@ -113,15 +147,23 @@ def test_names_that_mean_no_file_are_an_error_of_the_run(tmp_path):
         next(run(Inspect(), tmp_path))
     with pytest.raises(UnreadableError, match="no file matches"):
         list(run(Verify(), str(tmp_path / "*.parquet")))
-    good, vanished = small_files(tmp_path / "lake", 1) / "part-00000.parquet", tmp_path / "gone.parquet"
+    good, vanished = (
+        small_files(tmp_path / "lake", 1) / "part-00000.parquet",
+        tmp_path / "gone.parquet",
+    )
     rows = list(run(Inspect(), [vanished, good, str(vanished)]))
-    assert [(row.status, row.reason) for row in rows] == [("failed", "no such file or directory"), ("ok", None)]
+    assert [(row.status, row.reason) for row in rows] == [
+        ("failed", "no such file or directory"),
+        ("ok", None),
+    ]
 
 
 def test_partitions_are_chosen(tmp_path):
     lake = partitioned(tmp_path / "lake")
     rows = run(Inspect(), str(lake), where="dt >= '2026-01-02' and region = 'eu'")
-    assert [row.path for row in rows] == [f"{lake}/dt=2026-01-0{day}/region=eu/part-00000.parquet" for day in (2, 3)]
+    assert [row.path for row in rows] == [
+        f"{lake}/dt=2026-01-0{day}/region=eu/part-00000.parquet" for day in (2, 3)
+    ]
     with pytest.raises(UsageError, match="no partition column 'regoin'"):
         list(run(Inspect(), lake, where="regoin = 'eu'"))
     with pytest.raises(UsageError, match="cannot parse"):
@@ -146,7 +188,11 @@ def test_a_change_works_when_called_and_says_what_it_did(tmp_path):
     assert summary.files == {"ok": 3, "skipped": 4, "refused": 2, "failed": 3}
     assert len(summary.errors) == 5
     assert (summary.commits, digests(elsewhere)) == ((), before)
-    assert run(AddFilter(SPEC), lake, edit=IN_PLACE).files == {"skipped": 7, "refused": 2, "failed": 3}
+    assert run(AddFilter(SPEC), lake, edit=IN_PLACE).files == {
+        "skipped": 7,
+        "refused": 2,
+        "failed": 3,
+    }
 
 
 @each("wrong, reason", [
@@ -170,7 +216,16 @@ def test_what_cannot_be_meant_is_refused_at_once(tmp_path, wrong, reason):
     assert digests(lake) == before
 
 
-@each("verb", [Probe("idd", [1]), Explain("idd", 1), Verify("idd"), Inspect(["id", "idd"]), AddFilter(["id", "idd"])])
+@each(
+    "verb",
+    [
+        Probe("idd", [1]),
+        Explain("idd", 1),
+        Verify("idd"),
+        Inspect(["id", "idd"]),
+        AddFilter(["id", "idd"]),
+    ],
+)
 def test_a_column_that_no_file_has_ends_the_run(tmp_path, verb):
     lake = small_files(tmp_path / "lake", 2)
     with pytest.raises(UsageError, match=r"no file has the column: .*'idd'; did you mean id"):
@@ -180,7 +235,10 @@ def test_a_column_that_no_file_has_ends_the_run(tmp_path, verb):
 def test_declared_filters(tmp_path):
     lake = small_files(tmp_path / "lake", 3)
     apply = Apply([FilterSpec("id", paths=f"{lake}/part-0000[01].parquet")])
-    assert [(row.status, row.report and row.report.holds) for row in rows_of(apply, lake, Edit(dry_run=True))] == [
+    assert [
+        (row.status, row.report and row.report.holds)
+        for row in rows_of(apply, lake, Edit(dry_run=True))
+    ] == [
         *[("ok", False)] * 2,
         ("skipped", None),
     ]
@@ -201,7 +259,10 @@ def test_a_table_commits_when_the_block_ends(table):
         assert len(next(rows).report.filters) == 1
         assert deltalake.DeltaTable(table).version() == 1
     assert deltalake.DeltaTable(table).version() == 2
-    assert (rows.summary.files, [commit.num_files for commit in rows.summary.commits]) == ({"ok": 2}, [2])
+    assert (rows.summary.files, [commit.num_files for commit in rows.summary.commits]) == (
+        {"ok": 2},
+        [2],
+    )
     assert [row.report.is_sound for row in run(Verify(), table, where="day = 'd1'")] == [True]
     assert len(sbbf_tool.advise(table).columns) >= 1
     summary = run(RemoveFilter(), table, edit=IN_PLACE)
@@ -209,7 +270,10 @@ def test_a_table_commits_when_the_block_ends(table):
 
 
 def test_a_block_that_fails_commits_nothing(table):
-    with suppress(KeyError), run(AddFilter(FilterSpec("id")), table, edit=IN_PLACE, errors="return") as rows:
+    with (
+        suppress(KeyError),
+        run(AddFilter(FilterSpec("id")), table, edit=IN_PLACE, errors="return") as rows,
+    ):
         next(rows)
         raise KeyError
     assert deltalake.DeltaTable(table).version() == 1

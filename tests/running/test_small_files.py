@@ -32,7 +32,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def add_filters(folder: Path) -> None:
-    assert run(["add-filter", str(folder), "-c", "id", "-c", "name", "--in-place", "--jobs", "1"]) == 0
+    assert (
+        run(["add-filter", str(folder), "-c", "id", "-c", "name", "--in-place", "--jobs", "1"]) == 0
+    )
 
 
 def per_file(folder: Path, calls: Counter[str], names: tuple[str, ...]) -> float:

@@ -83,10 +83,24 @@ def test_every_row_goes_to_arrow_and_comes_back(tmp_path):
     name = FilterSpec(("name",))
     in_place = Edit(in_place=True)
     works = [
-        *(Work(verb, strict=True) for verb in (Inspect(), Probe("id", ["1", None, "nonsense"]), Explain("id", "1"), Verify())),
+        *(
+            Work(verb, strict=True)
+            for verb in (
+                Inspect(),
+                Probe("id", ["1", None, "nonsense"]),
+                Explain("id", "1"),
+                Verify(),
+            )
+        ),
         *(Work(verb, strict=True) for verb in (Check(), Check(brief=True), Advise())),
-        *(Work(verb, edit=EDIT, strict=True) for verb in (AddFilter(name), Apply([FilterSpec("x")]))),
-        *(Work(verb, edit=in_place, strict=True) for verb in (Repair(), Resize(num_bytes=64), RemoveFilter())),
+        *(
+            Work(verb, edit=EDIT, strict=True)
+            for verb in (AddFilter(name), Apply([FilterSpec("x")]))
+        ),
+        *(
+            Work(verb, edit=in_place, strict=True)
+            for verb in (Repair(), Resize(num_bytes=64), RemoveFilter())
+        ),
     ]
     for work in works:
         rows = [work(path), work(f"{path}.gone")]
@@ -134,4 +148,6 @@ def test_a_twin_waits_for_the_one_who_holds_the_file(large, tmp_path):
         add_filters(large, ["id"], output=copy)
         shutil.move(copy, large)
     twin.join(30)
-    assert [(row.status, row.reason) for row in answers] == [("skipped", "the file has every filter")]
+    assert [(row.status, row.reason) for row in answers] == [
+        ("skipped", "the file has every filter")
+    ]

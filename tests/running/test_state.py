@@ -25,8 +25,16 @@ from support.tables import each
 
 
 def row(number: int, command: str = "check", **fields: object) -> StateRow:
-    values = {"path": f"/lake/{number:06d}.parquet", "command": command, "version": str(number), "request": "r", "status": "ok"}
-    return StateRow(**{**values, "reason": None, "exit_code": 0, "report": f'{{"file": {number}}}', **fields})  # type: ignore[arg-type]
+    values = {
+        "path": f"/lake/{number:06d}.parquet",
+        "command": command,
+        "version": str(number),
+        "request": "r",
+        "status": "ok",
+    }
+    return StateRow(
+        **{**values, "reason": None, "exit_code": 0, "report": f'{{"file": {number}}}', **fields}
+    )  # type: ignore[arg-type]
 
 
 def find_rows(state: State, number: int) -> dict[str, StateRow]:
@@ -38,7 +46,9 @@ def count_rows(path: Path) -> int:
         return int(database.execute("select count(*) from outcomes").fetchone()[0])
 
 
-def test_a_row_is_saved_at_once_and_replaces_the_one_of_the_same_file_and_command(tmp_path: Path) -> None:
+def test_a_row_is_saved_at_once_and_replaces_the_one_of_the_same_file_and_command(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.sqlite"
     state = State(path)
     for number in range(100):
@@ -57,7 +67,9 @@ def test_a_row_is_saved_at_once_and_replaces_the_one_of_the_same_file_and_comman
         opened.close()
 
 
-def test_a_state_that_cannot_be_saved_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_that_cannot_be_saved_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "s.sqlite"
     monkeypatch.setattr(module, "_WAIT_SECONDS", 0.01)
     now = time.monotonic()
@@ -86,7 +98,9 @@ def saved(tmp_path: Path) -> Path:
 
 
 @each("number", range(40))
-def test_a_state_with_any_changed_byte_is_refused_or_read_or_begun_again(number: int, saved: Path) -> None:
+def test_a_state_with_any_changed_byte_is_refused_or_read_or_begun_again(
+    number: int, saved: Path
+) -> None:
     path, data = saved, bytearray(saved.read_bytes())
     data[number * 7919 % len(data) if number > 10 else number * 10] ^= 1 + number
     path.write_bytes(data)
@@ -103,13 +117,20 @@ def test_a_state_with_any_changed_byte_is_refused_or_read_or_begun_again(number:
 
 
 @each("age, is_unchanged", [(0.5, False), (5, True)])
-def test_a_listing_that_may_count_in_seconds_is_trusted_later(age: float, is_unchanged: bool, tmp_path: Path) -> None:
+def test_a_listing_that_may_count_in_seconds_is_trusted_later(
+    age: float, is_unchanged: bool, tmp_path: Path
+) -> None:
     """Such a listing, by Hadoop's file systems, states size and modification alone."""
     folder = small_files(tmp_path / "lake", 1)
     (path,) = Path(folder).glob("*.parquet")
     listed_file = ListedFile(str(path), path.stat().st_size, time.time() - age)
     state = State(tmp_path / "s.sqlite")
-    runs = [IncrementalRunner(LocalRunner(1), state).run(Selection(()).only([listed_file]), Work(Verify(), strict=True)) for _ in range(2)]
+    runs = [
+        IncrementalRunner(LocalRunner(1), state).run(
+            Selection(()).only([listed_file]), Work(Verify(), strict=True)
+        )
+        for _ in range(2)
+    ]
     assert [[row.is_unchanged for row in rows] for rows in runs] == [[False], [is_unchanged]]
 
 
@@ -119,7 +140,9 @@ def test_a_table_keeps_a_state_of_its_live_files(
     deltalake = pytest.importorskip("deltalake")
     monkeypatch.chdir(tmp_path)
     for number in range(3):
-        deltalake.write_deltalake("orders", pa.table({"id": range(100 * number, 100 * number + 100)}), mode="append")
+        deltalake.write_deltalake(
+            "orders", pa.table({"id": range(100 * number, 100 * number + 100)}), mode="append"
+        )
     time.sleep(0.06)
     for arguments in (["add-filter", "-c", "id", "--in-place"], ["verify"], ["check"]):
         command = [arguments[0], "orders", *arguments[1:], "--state", "s.sqlite"]

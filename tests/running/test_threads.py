@@ -100,8 +100,16 @@ def test_an_error_ends_the_run_without_waiting_for_the_others():
 
 
 CACHES = {
-    "partitions": ("sbbf_tool.file.partitions._FOLDERS_REMEMBERED", lambda: Predicate("k >= 0").accepts, True),
-    "tables": ("sbbf_tool.storage.places._MOST_FOLDERS", lambda: TableFinder().managing_table, None),
+    "partitions": (
+        "sbbf_tool.file.partitions._FOLDERS_REMEMBERED",
+        lambda: Predicate("k >= 0").accepts,
+        True,
+    ),
+    "tables": (
+        "sbbf_tool.storage.places._MOST_FOLDERS",
+        lambda: TableFinder().managing_table,
+        None,
+    ),
 }
 
 
@@ -116,7 +124,9 @@ def test_threads_share_what_is_remembered_of_folders(limit, make, expected, monk
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(8) as pool:
-            assert set(pool.map(lambda _: {answer_of(path) for path in paths}.pop(), range(8))) == {expected}
+            assert set(pool.map(lambda _: {answer_of(path) for path in paths}.pop(), range(8))) == {
+                expected
+            }
     finally:
         sys.setswitchinterval(interval)
 
@@ -132,8 +142,13 @@ def test_each_thread_gets_its_own_answer(tmp_path: Path) -> None:
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as pool:
-            reports = pool.map(lambda values: probe(path, "n", values, filters_only=True), [STORED, ABSENT] * 40)
-            hits = [tuple(value.value for value in report.values if not value.is_absent) for report in reports]
+            reports = pool.map(
+                lambda values: probe(path, "n", values, filters_only=True), [STORED, ABSENT] * 40
+            )
+            hits = [
+                tuple(value.value for value in report.values if not value.is_absent)
+                for report in reports
+            ]
     finally:
         sys.setswitchinterval(interval)
     assert hits == [STORED, ()] * 40

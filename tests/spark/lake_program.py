@@ -23,7 +23,9 @@ def about_worker(batches: Iterator) -> Iterator:
 
     for _ in batches:
         about = [os.getpid(), os.getppid(), sbbf_tool.__file__, kernels.name()]
-        yield pa.RecordBatch.from_pylist([dict(zip(("pid", "parent", "place", "kernel"), about, strict=True))])
+        yield pa.RecordBatch.from_pylist(
+            [dict(zip(("pid", "parent", "place", "kernel"), about, strict=True))]
+        )
 
 
 def main(address: str, lake: str, how: str = "") -> None:
@@ -41,11 +43,22 @@ def main(address: str, lake: str, how: str = "") -> None:
     result = {
         "application": None if remote else spark.sparkContext.applicationId,
         "rows": [row.asDict(recursive=True) for row in rows.collect()],
-        "chosen": rows.filter(col("file").endswith("events.parquet")).filter("column = 'session'").count(),
-        "rules": [row.rule for row in spark.read.format("sbbf").option("rules", "true").load(lake).select("rule").collect()],
+        "chosen": rows.filter(col("file").endswith("events.parquet"))
+        .filter("column = 'session'")
+        .count(),
+        "rules": [
+            row.rule
+            for row in spark.read.format("sbbf")
+            .option("rules", "true")
+            .load(lake)
+            .select("rule")
+            .collect()
+        ],
         "workers": [
             row.asDict()
-            for row in spark.range(0, 8, 1, 8).mapInArrow(about_worker, "pid long, parent long, place string, kernel string").collect()
+            for row in spark.range(0, 8, 1, 8)
+            .mapInArrow(about_worker, "pid long, parent long, place string, kernel string")
+            .collect()
         ],
     }
     print(json.dumps(result))

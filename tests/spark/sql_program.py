@@ -16,7 +16,13 @@ from sbbf_tool import inspect, probe
 
 def assert_answers(python: str | Path, address: str, path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([python, "-W", "ignore", __file__, address, path], env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [python, "-W", "ignore", __file__, address, path],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     num_filters = len(inspect(path).filters)
     hits = sorted(hit.value for hit in probe(path, "id", list(range(1000, 1600))).hits)
@@ -44,9 +50,13 @@ def main(address: str, path: str) -> None:
         "verified": f"SELECT is_verified FROM sbbf_verify('{path}')",
         "may_contain": "SELECT sbbf_may_contain(path, 'id', 42) FROM files",
     }
-    values = {name: [row[0] for row in spark.sql(query).collect()] for name, query in queries.items()}
+    values = {
+        name: [row[0] for row in spark.sql(query).collect()] for name, query in queries.items()
+    }
     lookup = probe_keys(pipeline.discover(spark, path), "id", spark.range(1000, 1600))
-    values["hits"] = sorted((hit[0] for (hits,) in lookup.select("report.hits").collect() for hit in hits), key=str)
+    values["hits"] = sorted(
+        (hit[0] for (hits,) in lookup.select("report.hits").collect() for hit in hits), key=str
+    )
     print(json.dumps(values))
 
 

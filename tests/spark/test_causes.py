@@ -59,12 +59,18 @@ OF_CONNECT = '<_InactiveRpcError of RPC that terminated with:\n\tstatus = Status
     "text, cause",
     [
         (IN_WORKER, "ModuleNotFoundError: No module named 'sbbf_tool'"),
-        (BY_PY4J, 'java.io.IOException: Cannot run program "python3.12": error=2, No such file or directory'),
+        (
+            BY_PY4J,
+            'java.io.IOException: Cannot run program "python3.12": error=2, No such file or directory',
+        ),
         (OF_TASK.format(reason=LOST_EXECUTOR), LOST_EXECUTOR),
         (OF_TASK.format(reason=LOST_WORKER), "Python worker exited unexpectedly (crashed)."),
         (OF_TASK.format(reason=WITH_CAUSE), "java.net.ConnectException: Connection refused"),
         (OF_CONNECT, "failed to connect"),
-        ("java.lang.RuntimeException: a\nCaused by: java.lang.B: b\nCaused by: java.lang.C: c\n", "java.lang.C: c"),
+        (
+            "java.lang.RuntimeException: a\nCaused by: java.lang.B: b\nCaused by: java.lang.C: c\n",
+            "java.lang.C: c",
+        ),
         ("one line", "one line"),
         ("", ""),
     ],
@@ -92,8 +98,18 @@ def failing_function(kind: str):
     "kind, words",
     [
         ("memory", ["Spark failed: MemoryError; ", "spark.executor.memoryOverhead"]),
-        ("killed", ["Spark failed: Python worker exited unexpectedly", "spark.executor.memoryOverhead"]),
-        ("module", ["the executors have no Python module 'no_such_module'; install", "PYSPARK_PYTHON", "--py-files"]),
+        (
+            "killed",
+            ["Spark failed: Python worker exited unexpectedly", "spark.executor.memoryOverhead"],
+        ),
+        (
+            "module",
+            [
+                "the executors have no Python module 'no_such_module'; install",
+                "PYSPARK_PYTHON",
+                "--py-files",
+            ],
+        ),
     ],
 )
 def test_errors_of_workers(spark, kind, words):
@@ -112,7 +128,9 @@ def test_an_error_with_a_query_is_one_error(spark, capfd):
     from sbbf_tool import UsageError
     from sbbf_tool.spark import pipeline
 
-    with pytest.raises(UsageError, match=r"^there is no table or view `no_such` in Spark's catalog$"):
+    with pytest.raises(
+        UsageError, match=r"^there is no table or view `no_such` in Spark's catalog$"
+    ):
         pipeline.discover(spark, "no_such", table=True)
     assert capfd.readouterr().err == ""
 
@@ -142,8 +160,18 @@ def test_workers_without_the_package(tmp_path):
         "from sbbf_tool import run; from sbbf_tool.spark.runner import Spark; from sbbf_tool.verbs import Inspect\n"
         "list(run(Inspect(), 'lake', on=Spark('local[1]')))"
     )
-    for command in (["-m", "sbbf_tool", "inspect", "lake", "--on", "spark:local[1]"], ["-c", program]):
-        done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    for command in (
+        ["-m", "sbbf_tool", "inspect", "lake", "--on", "spark:local[1]"],
+        ["-c", program],
+    ):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         assert (done.returncode, done.stdout) == (3 if "-m" in command else 1, "")
         *before, line = done.stderr.splitlines()
         assert "the executors have no Python module 'sbbf_tool'; install this package" in line
@@ -157,7 +185,9 @@ def test_a_killed_jvm(tmp_path):
     lake = small_files(tmp_path / "lake", 2)
     scratch = slow_workers(tmp_path)
     with Run(lake, scratch, "-c", "id", master="local[1]", python_path=scratch) as run:
-        assert run.wait_until(lambda: any(path.name.startswith(".") for path in lake.iterdir())), run.read_output()
+        assert run.wait_until(lambda: any(path.name.startswith(".") for path in lake.iterdir())), (
+            run.read_output()
+        )
         jvm = run.driver_jvm()
         assert jvm is not None
         kill(jvm)
@@ -172,5 +202,7 @@ def slow_workers(tmp_path: Path) -> Path:
     """Return a folder with which, on the path, processes of Python wait long in each fsync."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    (scratch / "sitecustomize.py").write_text("import os, time\nos.fsync = lambda fd: time.sleep(120)\n")
+    (scratch / "sitecustomize.py").write_text(
+        "import os, time\nos.fsync = lambda fd: time.sleep(120)\n"
+    )
     return scratch

@@ -28,7 +28,9 @@ def read(spark):
 
     def read(path, schema=None, **options):
         reader = spark.read.format("sbbf").options(**options)
-        return (reader.schema(schema) if schema else reader).load(str(path) if isinstance(path, Path) else path)
+        return (reader.schema(schema) if schema else reader).load(
+            str(path) if isinstance(path, Path) else path
+        )
 
     return read
 
@@ -38,7 +40,11 @@ def lake(tmp_path, fixtures):
     """Two days in folders; the second has a file that is no Parquet file."""
     for day in ("2026-01-01", "2026-01-02"):
         (tmp_path / f"dt={day}").mkdir()
-        add_filters(fixtures / "events.parquet", ["user_id", "session"], output=tmp_path / f"dt={day}" / "events.parquet")
+        add_filters(
+            fixtures / "events.parquet",
+            ["user_id", "session"],
+            output=tmp_path / f"dt={day}" / "events.parquet",
+        )
     (tmp_path / "dt=2026-01-02" / "broken.parquet").write_bytes(b"PAR1 and no more")
     return tmp_path
 
@@ -63,7 +69,11 @@ def expected_rows(path, **options) -> list[dict]:
 def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
     frame = read(fixtures, all=str(all_chunks))
     # Of files that are encrypted as a whole, the rows say only that.
-    rows = [row for row in rows_of(frame) if row["status"] == "ok" and not str(row["file"]).endswith(".encrypted")]
+    rows = [
+        row
+        for row in rows_of(frame)
+        if row["status"] == "ok" and not str(row["file"]).endswith(".encrypted")
+    ]
     files = [file for file in parquet_files(str(fixtures)) if not str(file).endswith(".encrypted")]
     expected = [row for file in files for row in expected_rows(file, all_chunks=all_chunks)]
     if all_chunks:  # a file without row groups has a row, too
@@ -71,19 +81,30 @@ def test_rows_are_what_inspect_knows(read, fixtures, all_chunks):
         assert empty["row_groups"] == 0
         place = [row["file"] for row in expected].index(str(fixtures / "pyarrow-encodings.parquet"))
         nothing = dict.fromkeys(frame.columns)
-        expected.insert(place, {**nothing, **{name: empty[name] for name in empty.keys() & nothing.keys()}, "status": "ok"})
+        expected.insert(
+            place,
+            {
+                **nothing,
+                **{name: empty[name] for name in empty.keys() & nothing.keys()},
+                "status": "ok",
+            },
+        )
     assert rows == expected
     assert len({row["file"] for row in rows}) > 15
 
 
 def test_only_the_requested_columns(read, fixtures):
     file = fixtures / "pyarrow-filters.parquet"
-    rows = rows_of(read(file, schema="bitset_bytes int, column string, estimated_fpp float", columns="id,`k`"))
+    rows = rows_of(
+        read(file, schema="bitset_bytes int, column string, estimated_fpp float", columns="id,`k`")
+    )
     expected = [(row.bitset_bytes, row.column) for row in inspect(file, ["id", "k"]).filters]
     assert [(row["bitset_bytes"], row["column"]) for row in rows] == expected
     assert all(0 < row["estimated_fpp"] < 0.05 for row in rows)
     rows = rows_of(read(file, columns="id", bitsets="false"))
-    assert {(row["bitset_bytes"], row["estimated_fpp"], row["fill_ratio"]) for row in rows} == {(128, None, None)}
+    assert {(row["bitset_bytes"], row["estimated_fpp"], row["fill_ratio"]) for row in rows} == {
+        (128, None, None)
+    }
 
 
 def test_files_that_cannot_be_read_are_rows(read, tmp_path, fixtures):
@@ -96,7 +117,9 @@ def test_files_that_cannot_be_read_are_rows(read, tmp_path, fixtures):
     assert reasons["a-empty.parquet"][0] == reasons["b-cut.parquet"][0] == "failed"
     assert reasons["c-encrypted.parquet"][0] == "refused"
     assert "footer is encrypted" in reasons["c-encrypted.parquet"][1]
-    assert all(reason and "\n" not in reason for status, reason in reasons.values() if status != "ok")
+    assert all(
+        reason and "\n" not in reason for status, reason in reasons.values() if status != "ok"
+    )
     assert {row["status"] for row in rows if row["file"].endswith("/d.parquet")} == {"ok"}
     assert len(rows) == 3 + len(inspect(fixtures / "spark-96-bytes.parquet").filters)
 
@@ -129,7 +152,9 @@ def test_one_frame_gives_the_rows_of_each_condition(spark, read, lake):
     frame = read(lake)
     try:
         for condition in (*CONDITIONS, *reversed(CONDITIONS)):
-            assert rows_of(frame.filter(condition).sort(order)) == rows_of(everything.filter(condition).sort(order)), condition
+            assert rows_of(frame.filter(condition).sort(order)) == rows_of(
+                everything.filter(condition).sort(order)
+            ), condition
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
@@ -148,8 +173,13 @@ def test_files_are_packed_into_tasks(read, lake):
 def test_a_row_a_finding(read, fixtures):
     file = fixtures / "duckdb-defaults.parquet"
     policy = Policy(select=("efficiency", "under-64-bytes"), ignore=("dictionary-encoded",))
-    rows = rows_of(read(file, rules="true", select="efficiency,under-64-bytes", ignore="dictionary-encoded"))
-    assert rows == [{**plain(finding), "status": "ok", "reason": None} for finding in check(file, policy).findings]
+    rows = rows_of(
+        read(file, rules="true", select="efficiency,under-64-bytes", ignore="dictionary-encoded")
+    )
+    assert rows == [
+        {**plain(finding), "status": "ok", "reason": None}
+        for finding in check(file, policy).findings
+    ]
     assert len(rows) > 1
 
 
@@ -158,10 +188,20 @@ def test_indexes_of_a_paimon_table(read, fixtures):
     table = str(fixtures / "paimon" / "orders")
     report = inspect_paimon(table)
     rows = rows_of(read(table, paimon="true"))
-    expected = [(report.snapshot, file.data_file, plain(index)) for file in report.files for index in file.indexes]
-    assert [(row["snapshot"], row["data_file"], row["index"]) for row in rows if row["index"]] == expected != []
+    expected = [
+        (report.snapshot, file.data_file, plain(index))
+        for file in report.files
+        for index in file.indexes
+    ]
+    assert (
+        [(row["snapshot"], row["data_file"], row["index"]) for row in rows if row["index"]]
+        == expected
+        != []
+    )
     assert {row["status"] for row in rows} == {"ok"}
-    assert {finding["rule"] for row in rows for finding in row["findings"]} <= {finding.rule for finding in report.findings}
+    assert {finding["rule"] for row in rows for finding in row["findings"]} <= {
+        finding.rule for finding in report.findings
+    }
     (row,) = rows_of(read(str(fixtures), paimon="true"))
     assert (row["status"], row["file"]) == ("failed", str(fixtures))
     assert "not a Paimon table" in row["reason"]
@@ -171,7 +211,10 @@ def test_indexes_of_a_paimon_table(read, fixtures):
     "options, message",
     [
         ({"colums": "id"}, "unknown option 'colums'; did you mean columns?"),
-        ({"rules": "true", "select": "corectness"}, "unknown rule 'corectness'; did you mean correctness"),
+        (
+            {"rules": "true", "select": "corectness"},
+            "unknown rule 'corectness'; did you mean correctness",
+        ),
         ({"where": "dt >"}, "dt >"),
     ],
 )
@@ -202,8 +245,14 @@ def test_sql_reads_the_format_as_a_view(spark, read, lake):
     spark.sql(view)
     assert spark.sql("SELECT count(*) FROM lake_filters WHERE status = 'ok'").first()[0] == 12
     spark.sql("DROP VIEW lake_filters")
-    for statement in ("CREATE TABLE t USING sbbf", f"CREATE TABLE t USING sbbf OPTIONS (path '{lake}')"):
-        with pytest.raises(PySparkException, match=r"a table of a catalog cannot use sbbf.*; use CREATE TEMPORARY VIEW name USING sbbf"):
+    for statement in (
+        "CREATE TABLE t USING sbbf",
+        f"CREATE TABLE t USING sbbf OPTIONS (path '{lake}')",
+    ):
+        with pytest.raises(
+            PySparkException,
+            match=r"a table of a catalog cannot use sbbf.*; use CREATE TEMPORARY VIEW name USING sbbf",
+        ):
             spark.sql(statement)
 
 
@@ -220,4 +269,6 @@ def test_the_manual_names_every_option():
 
     for name in NAMES:
         if name not in ("path", "paths"):
-            assert f'"{name}"' in SbbfDataSource.__doc__ or f"`{name}`" in SbbfDataSource.__doc__, name
+            assert f'"{name}"' in SbbfDataSource.__doc__ or f"`{name}`" in SbbfDataSource.__doc__, (
+                name
+            )

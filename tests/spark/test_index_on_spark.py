@@ -36,7 +36,12 @@ def blocks(index: Path) -> pa.Table:
 def test_executors_build_the_same_index(spark, lake, tmp_path):
     here, there = tmp_path / "here.sbbfx", tmp_path / "there.sbbfx"
     one, other = build_index(lake, "v", str(here)), build_index(lake, "v", str(there), on=Spark())
-    assert (one.files, one.units, one.filter_bytes, one.data_bytes) == (other.files, other.units, other.filter_bytes, other.data_bytes)
+    assert (one.files, one.units, one.filter_bytes, one.data_bytes) == (
+        other.files,
+        other.units,
+        other.filter_bytes,
+        other.data_bytes,
+    )
     assert units(here) == units(there)
     assert sorted(blocks(here).column(0).to_pylist()) == sorted(blocks(there).column(0).to_pylist())
     for value in values_of(lake, 20):
@@ -53,10 +58,20 @@ def test_a_view_has_the_files_of_a_value(spark, lake, tmp_path):
     build_index(lake, "v", index, false_files=0.01)
     spark.dataSource.register(SbbfDataSource)
     first, second = values_of(lake, 9)[::8]
-    rows = spark.read.format("sbbf").option("index", "true").option("where", f"v IN ({first}, {second})").load(index).collect()
+    rows = (
+        spark.read.format("sbbf")
+        .option("index", "true")
+        .option("where", f"v IN ({first}, {second})")
+        .load(index)
+        .collect()
+    )
     assert {row.file for row in rows} == set(prune_index(index, {"v": [first, second]}))
     assert {row.status for row in rows} == {"ok"}
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW hits USING sbbf OPTIONS (path '{index}', index 'true', where 'v = {first}')")
-    assert {row.file for row in spark.sql("SELECT file FROM hits").collect()} == set(prune_index(index, {"v": [first]}))
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW hits USING sbbf OPTIONS (path '{index}', index 'true', where 'v = {first}')"
+    )
+    assert {row.file for row in spark.sql("SELECT file FROM hits").collect()} == set(
+        prune_index(index, {"v": [first]})
+    )
     with pytest.raises(Exception, match="needs the option 'where'"):
         spark.read.format("sbbf").option("index", "true").load(index).collect()

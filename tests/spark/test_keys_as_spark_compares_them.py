@@ -35,8 +35,18 @@ VALUES = {
     "string": ("'7'", "'007'", "' 7'", "'7.0'", "'2020-01-01'", "'2020-01-01 00:00:00'", "'0x37'"),
     "binary": ("'7'", "'0x37'"),
     "date": ("'2020-01-01'", "'1500-01-01'", "'2019-12-31'"),
-    "timestamp": ("'2020-01-01 00:00:00'", "'1500-01-01 00:00:00'", "'2019-12-31 18:15:00'", "'2020-03-08 02:30:00'"),
-    "timestamp_ntz": ("'2020-01-01 00:00:00'", "'1500-01-01 00:00:00'", "'2019-12-31 18:15:00'", "'2020-03-08 02:30:00'"),
+    "timestamp": (
+        "'2020-01-01 00:00:00'",
+        "'1500-01-01 00:00:00'",
+        "'2019-12-31 18:15:00'",
+        "'2020-03-08 02:30:00'",
+    ),
+    "timestamp_ntz": (
+        "'2020-01-01 00:00:00'",
+        "'1500-01-01 00:00:00'",
+        "'2019-12-31 18:15:00'",
+        "'2020-03-08 02:30:00'",
+    ),
 }
 NAMES = {kind: kind.translate(str.maketrans("(,)", "___")) for kind in VALUES}
 LEGACY = {
@@ -67,7 +77,12 @@ def frame_of(spark, prefix):
 
 def is_comparable(spark, frame, key, column, ansi):
     """Return whether Spark compares the types; text that is no number ends a query in ANSI mode."""
-    if ansi == "true" and "string" in (key, column) and key != column and "binary" not in (key, column):
+    if (
+        ansi == "true"
+        and "string" in (key, column)
+        and key != column
+        and "binary" not in (key, column)
+    ):
         return False
     try:
         with quiet_pyspark():
@@ -89,10 +104,20 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     add_filters(path, [f"c_{name}" for name in NAMES.values()], in_place=True, force=True)
     keys = frame_of(spark, "k_")
     pairs = keys.crossJoin(spark.read.parquet(str(tmp_path / "lake")))
-    cases = [(key, column) for key, column in product(VALUES, VALUES) if is_comparable(spark, pairs, key, column, ansi)]
-    finds = (f"collect_set(CASE WHEN k_{NAMES[key]} = c_{NAMES[column]} THEN k_number END)" for key, column in cases)
+    cases = [
+        (key, column)
+        for key, column in product(VALUES, VALUES)
+        if is_comparable(spark, pairs, key, column, ansi)
+    ]
+    finds = (
+        f"collect_set(CASE WHEN k_{NAMES[key]} = c_{NAMES[column]} THEN k_number END)"
+        for key, column in cases
+    )
     found = dict(zip(cases, pairs.selectExpr(*finds).collect()[0], strict=True))
-    key_values = {kind: keys.select(f"k_{name}").toArrow().column(0).to_pylist()[: len(VALUES[kind])] for kind, name in NAMES.items()}
+    key_values = {
+        kind: keys.select(f"k_{name}").toArrow().column(0).to_pylist()[: len(VALUES[kind])]
+        for kind, name in NAMES.items()
+    }
     wrong, answered = [], set()
     for key, column in cases:
         compares = partial(compare_in_spark, key, True)
@@ -106,7 +131,10 @@ def test_what_spark_finds_is_never_absent(spark, tmp_path, set_conf, zone, ansi,
     assert not wrong
     # Types that compare by their own value are answered.
     absent = {
-        kind: Work(Probe(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True)), strict=True)(path).report.is_absent
+        kind: Work(
+            Probe(f"c_{NAMES[kind]}", [value], compares=partial(compare_in_spark, kind, True)),
+            strict=True,
+        )(path).report.is_absent
         for kind, value in {"bigint": 5, "double": 5.0, "string": "x", "binary": b"x"}.items()
     }
     assert all(absent.values()), absent
@@ -118,16 +146,25 @@ def test_dates_and_local_times_as_keys_of_instants(spark, tmp_path, set_conf):
     set_conf("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     lake = str(tmp_path / "lake")
     spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:00' AS at").coalesce(1).write.parquet(lake)
-    pipeline.run(AddFilter(FilterSpec("at")), pipeline.discover(spark, lake), edit=Edit(in_place=True))
+    pipeline.run(
+        AddFilter(FilterSpec("at")), pipeline.discover(spark, lake), edit=Edit(in_place=True)
+    )
     files = pipeline.discover(spark, lake)
     reasons = set()
-    for key in ("DATE'2020-01-01'", "TIMESTAMP_NTZ'2020-01-01 00:00:00'", "TIMESTAMP'2020-01-01 00:00:00'"):
+    for key in (
+        "DATE'2020-01-01'",
+        "TIMESTAMP_NTZ'2020-01-01 00:00:00'",
+        "TIMESTAMP'2020-01-01 00:00:00'",
+    ):
         keys = spark.sql(f"SELECT {key} AS at")
         (row,) = rows_of(probe_keys(files, "at", keys), Row[ProbeReport])
         assert not row.report.is_absent, key
         reasons.update(each.reason for each in row.report.inconclusive)
     assert len(reasons) == 1
-    (row,) = rows_of(probe_keys(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")), Row[ProbeReport])
+    (row,) = rows_of(
+        probe_keys(files, "at", spark.sql("SELECT TIMESTAMP'2020-01-01 00:00:01' AS at")),
+        Row[ProbeReport],
+    )
     assert row.report.is_absent
     (row,) = rows_of(pipeline.run(Probe("at", ["2020-01-01 00:00:00"]), files), Row[ProbeReport])
     assert row.report.notes == ("read as UTC",)

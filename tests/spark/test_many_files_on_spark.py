@@ -52,14 +52,20 @@ def rows_to_driver(spark, monkeypatch):
 
 def test_outcomes_of_changes_stay_on_the_cluster(spark, tmp_path, low_limits, rows_to_driver):
     lake, alone = small_files(tmp_path / "lake", FILES), small_files(tmp_path / "alone", FILES)
-    outcomes = pipeline.run(AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True))
+    outcomes = pipeline.run(
+        AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True)
+    )
     assert [row.status for row in rows_of(outcomes, Row[AddReport])] == ["ok"] * FILES
-    assert [row.status for row in rows_of(outcomes, Row[AddReport])] == ["ok"] * FILES, "the same outcomes, not a second run"
+    assert [row.status for row in rows_of(outcomes, Row[AddReport])] == ["ok"] * FILES, (
+        "the same outcomes, not a second run"
+    )
     assert max(rows_to_driver) <= ON_DRIVER + 1
     assert_has_filters(lake, ("id",))
     assert run(["add-filter", str(alone), "-c", "id", "--in-place"]) == 0
     assert digests(lake) == digests(alone)
-    again = pipeline.run(AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True))
+    again = pipeline.run(
+        AddFilter(FilterSpec("id")), pipeline.discover(spark, str(lake)), edit=Edit(in_place=True)
+    )
     assert [row.status for row in rows_of(again, Row[AddReport])] == ["skipped"] * FILES
 
 
@@ -82,10 +88,14 @@ def test_results_that_do_not_arrive_are_an_error(spark, tmp_path, capsys, monkey
     assert "files: " not in printed.out
 
 
-def test_a_generated_listing_is_counted_and_divided_on_the_cluster(spark, monkeypatch, rows_to_driver):
+def test_a_generated_listing_is_counted_and_divided_on_the_cluster(
+    spark, monkeypatch, rows_to_driver
+):
     count = 10_000
     monkeypatch.setattr(spark_rows, "MOST_ON_DRIVER", 500)
-    names = spark.range(count).selectExpr("concat('file:/lake/', lpad(id, 9, '0'), '.parquet') as path", "id as bytes")
+    names = spark.range(count).selectExpr(
+        "concat('file:/lake/', lpad(id, 9, '0'), '.parquet') as path", "id as bytes"
+    )
     files = pipeline.discover(spark, names)
     frame = bundles.Listing.of(files).bundle(by_bytes=True)
     assert frame.rdd.getNumPartitions() == count // bundles.FILES_PER_TASK

@@ -49,23 +49,48 @@ def test_settings_of_arrow_and_joins(spark, lake, set_conf):
     set_conf("spark.sql.crossJoin.enabled", "false")
     set_conf("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     files = pipeline.discover(spark, str(lake))
-    assert {row.status for row in rows_of(pipeline.run(Verify(), files), Row[VerifyReport])} == {"ok"}
-    hits = {Path(row.path).name: len(row.report.hits) for row in rows_of(probe_keys(files, "id", keys), Row[ProbeReport])}
+    assert {row.status for row in rows_of(pipeline.run(Verify(), files), Row[VerifyReport])} == {
+        "ok"
+    }
+    hits = {
+        Path(row.path).name: len(row.report.hits)
+        for row in rows_of(probe_keys(files, "id", keys), Row[ProbeReport])
+    }
     assert hits["part-00000.parquet"] == 1
-    assert {row.status for row in pipeline.run(AddFilter(FilterSpec("name")), files, edit=Edit(in_place=True)).collect()} == {"ok"}
+    assert {
+        row.status
+        for row in pipeline.run(
+            AddFilter(FilterSpec("name")), files, edit=Edit(in_place=True)
+        ).collect()
+    } == {"ok"}
 
 
 @pytest.mark.heavy
 def test_paths_of_a_dataframe(spark, lake):
     path = str(lake / "part-00000.parquet")
-    rows = pipeline.run(Inspect(), spark.createDataFrame([(path,), (None,), ("",)], "path string")).collect()
-    assert sorted((row["path"], row["status"]) for row in rows) == [("", "failed"), ("", "failed"), (path, "ok")]
-    assert {row["reason"] for row in rows if row["status"] == "failed"} == {"the path is null or empty; leave such rows out"}
+    rows = pipeline.run(
+        Inspect(), spark.createDataFrame([(path,), (None,), ("",)], "path string")
+    ).collect()
+    assert sorted((row["path"], row["status"]) for row in rows) == [
+        ("", "failed"),
+        ("", "failed"),
+        (path, "ok"),
+    ]
+    assert {row["reason"] for row in rows if row["status"] == "failed"} == {
+        "the path is null or empty; leave such rows out"
+    }
     changes = pipeline.run(
-        AddFilter(FilterSpec("name")), spark.createDataFrame([(path,), (None,)], "path string"), edit=Edit(in_place=True)
+        AddFilter(FilterSpec("name")),
+        spark.createDataFrame([(path,), (None,)], "path string"),
+        edit=Edit(in_place=True),
     ).collect()
     assert sorted(row["status"] for row in changes) == ["failed", "ok"]
-    assert [row["status"] for row in pipeline.run(Inspect(), spark.createDataFrame([(path.encode(),)], "path binary")).collect()] == ["ok"]
+    assert [
+        row["status"]
+        for row in pipeline.run(
+            Inspect(), spark.createDataFrame([(path.encode(),)], "path binary")
+        ).collect()
+    ] == ["ok"]
     with pytest.raises(UsageError, match="the column 'path' of the DataFrame has the type bigint"):
         pipeline.run(Inspect(), spark.range(1).withColumnRenamed("id", "path"))
 
@@ -78,8 +103,15 @@ def test_addresses_of_spark(spark, tmp_path):
     register(spark)
     frame = spark.read.parquet(*(str(tmp_path / name) for name in ("a b", "c%20d")))
     files = frame.selectExpr("_metadata.file_path AS path").distinct()
-    assert sorted(Path(row["path"]).parent.name for row in pipeline.run(Inspect(), files).collect()) == ["a b", "c%20d"]
-    assert {row["status"] for row in pipeline.run(AddFilter(FilterSpec("name")), files, edit=Edit(in_place=True)).collect()} == {"ok"}
+    assert sorted(
+        Path(row["path"]).parent.name for row in pipeline.run(Inspect(), files).collect()
+    ) == ["a b", "c%20d"]
+    assert {
+        row["status"]
+        for row in pipeline.run(
+            AddFilter(FilterSpec("name")), files, edit=Edit(in_place=True)
+        ).collect()
+    } == {"ok"}
     for name in ("a%20b", "a b", "c%2520d", "c%20d"):
         assert (
             path_of(f"file:{tmp_path}/{name}")
@@ -105,13 +137,17 @@ def test_arguments_of_sql_functions(spark, lake):
         (row,) = spark.sql(f"SELECT status, reason FROM {query}").collect()
         assert (row.status, "Traceback" in row.reason) == ("failed", False), query
         assert reason in row.reason
-    (row,) = spark.sql("SELECT sbbf_may_contain('', 'id', 1) AS answer, sbbf_may_contain(NULL, 'id', 1) AS none").collect()
+    (row,) = spark.sql(
+        "SELECT sbbf_may_contain('', 'id', 1) AS answer, sbbf_may_contain(NULL, 'id', 1) AS none"
+    ).collect()
     assert (row.answer, row.none) == (True, None)
 
 
 def test_names_of_columns_do_not_depend_on_case(spark, lake):
     reader = spark.read.format("sbbf")
-    assert {Path(row.FILE).name for row in reader.schema("FILE string").load(str(lake)).collect()} == {path.name for path in lake.iterdir()}
+    assert {
+        Path(row.FILE).name for row in reader.schema("FILE string").load(str(lake)).collect()
+    } == {path.name for path in lake.iterdir()}
     with pytest.raises(Exception, match="there is no column 'nope'"):
         reader.schema("nope string").load(str(lake)).collect()
 
@@ -130,7 +166,12 @@ def test_names_that_are_not_text_and_linked_folders(spark, lake, tmp_path):
         for runner in (LocalRunner(1), Spark()):
             with runner:
                 found = runner.run(Selection(str(lake)), work)
-                rows.append(sorted((row.path.encode("utf-8", "backslashreplace"), row.status, row.reason) for row in found))
+                rows.append(
+                    sorted(
+                        (row.path.encode("utf-8", "backslashreplace"), row.status, row.reason)
+                        for row in found
+                    )
+                )
         assert rows[0] == rows[1]
         assert len(rows[0]) == 3
         assert b"odd-\\udcff" in rows[0][1][0]
@@ -138,5 +179,7 @@ def test_names_that_are_not_text_and_linked_folders(spark, lake, tmp_path):
 
 def test_a_python_that_does_not_exist(spark, monkeypatch):
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/such/python")
-    with pytest.raises(UsageError, match="PYSPARK_PYTHON is '/no/such/python', and there is no such program"):
+    with pytest.raises(
+        UsageError, match="PYSPARK_PYTHON is '/no/such/python', and there is no such program"
+    ):
         session("local[1]")

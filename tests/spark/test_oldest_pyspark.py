@@ -18,7 +18,11 @@ from support.clusters import REPOSITORY, connect_server
 from support.environments import NotInstallableError, install_python
 from support.lakes import MIXED, mixed
 
-pytestmark = [pytest.mark.engines, pytest.mark.nightly(minutes=3), pytest.mark.environment(minutes=3)]
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.nightly(minutes=3),
+    pytest.mark.environment(minutes=3),
+]
 
 OLDEST = "3.5.0"
 OF_ITS_TIME = ("pandas==1.5.3", "numpy==1.26.0", "pyarrow==14.0.1")
@@ -28,22 +32,50 @@ OF_ITS_TIME = ("pandas==1.5.3", "numpy==1.26.0", "pyarrow==14.0.1")
 def python() -> Path:
     """The interpreter of an environment with that PySpark, in which all the rest is that of the environment that runs the tests."""
     try:
-        python = install_python(f"pyspark-{OLDEST}", f"pyspark[connect]=={OLDEST}", *OF_ITS_TIME, shared=True)
+        python = install_python(
+            f"pyspark-{OLDEST}", f"pyspark[connect]=={OLDEST}", *OF_ITS_TIME, shared=True
+        )
     except NotInstallableError as error:
         pytest.skip(str(error))
-    version = subprocess.run([python, "-c", "import pyspark; print(pyspark.__version__)"], capture_output=True, text=True, check=True)
+    version = subprocess.run(
+        [python, "-c", "import pyspark; print(pyspark.__version__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert version.stdout.strip() == OLDEST
     return python
 
 
 def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY), "SPARK_LOCAL_IP": "127.0.0.1"}
-    return subprocess.run([python, *words], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=900)
+    return subprocess.run(
+        [python, *words],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
 
 
 def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str]:
     """Add filters to a mixed lake; return the status of each file."""
-    done = run(python, "-m", "sbbf_tool", "add-filter", str(lake), "-c", "id", "-c", "name", "--in-place", "--format", "json", *runner)
+    done = run(
+        python,
+        "-m",
+        "sbbf_tool",
+        "add-filter",
+        str(lake),
+        "-c",
+        "id",
+        "-c",
+        "name",
+        "--in-place",
+        "--format",
+        "json",
+        *runner,
+    )
     assert done.returncode == 4, done.stderr[-3000:]
     documents = [json.loads(line) for line in done.stdout.splitlines()]
     assert documents.pop()["schema"] == "sbbf.summary"
@@ -59,7 +91,15 @@ def statuses_by_command(python: Path, lake: Path, *runner: str) -> dict[str, str
 def test_the_pipeline_and_functions_of_sql(python, module):
     # This PySpark leaves sockets for the garbage collector, and compares versions with distutils.
     ignored = ("-W", "ignore::ResourceWarning", "-W", "ignore::DeprecationWarning")
-    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
+    options = (
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "ignore::pytest.PytestUnraisableExceptionWarning",
+    )
     done = run(python, *ignored, "-m", "pytest", *options, *ignored, f"tests/{module}")
     assert done.returncode == 0, done.stdout[-5000:]
 

@@ -12,7 +12,17 @@ import pytest
 pytestmark = [pytest.mark.engines, pytest.mark.heavy]
 pytest.importorskip("pyspark")
 
-PLANTED = ("socket", "json", "random", "pandas", "pyarrow", "select", "signal", "shutil", "sbbf_tool")
+PLANTED = (
+    "socket",
+    "json",
+    "random",
+    "pandas",
+    "pyarrow",
+    "select",
+    "signal",
+    "shutil",
+    "sbbf_tool",
+)
 DATA_SOURCE = """\
 import sys
 from sbbf_tool.spark.session import session
@@ -28,7 +38,9 @@ def lake(tmp_path: Path, fixtures: Path) -> Path:
     folder.mkdir()
     shutil.copyfile(fixtures / "pyarrow-filters.parquet", folder / "a.parquet")
     for name in PLANTED:
-        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\nraise ImportError('planted')\n")
+        (folder / f"{name}.py").write_text(
+            f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\nraise ImportError('planted')\n"
+        )
     return folder
 
 
@@ -39,7 +51,9 @@ def run_in(folder: Path, *command: str) -> None:
 
 
 def test_workers_of_a_command(lake):
-    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "inspect", ".", "--on", "spark:local[1]")
+    run_in(
+        lake, str(Path(sys.executable).with_name("sbbf")), "inspect", ".", "--on", "spark:local[1]"
+    )
 
 
 def test_workers_of_the_data_source(lake, tmp_path):
@@ -49,4 +63,11 @@ def test_workers_of_the_data_source(lake, tmp_path):
 
 
 def test_own_workers(lake):
-    run_in(lake, str(Path(sys.executable).with_name("sbbf")), "verify", *["a.parquet"] * 200, "--jobs", "2")
+    run_in(
+        lake,
+        str(Path(sys.executable).with_name("sbbf")),
+        "verify",
+        *["a.parquet"] * 200,
+        "--jobs",
+        "2",
+    )

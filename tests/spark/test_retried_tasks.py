@@ -9,7 +9,11 @@ import pytest
 from support.clusters import Run
 from support.lakes import assert_has_filters, small_files
 
-pytestmark = [pytest.mark.engines, pytest.mark.heavy, pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")]
+pytestmark = [
+    pytest.mark.engines,
+    pytest.mark.heavy,
+    pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc"),
+]
 pytest.importorskip("pyspark")
 
 # A file is changed once its old version is removed; the first file that is removed is that of the trial whether the folder allows it.

@@ -15,7 +15,11 @@ pytestmark = pytest.mark.engines
 
 @each(
     "scheme, listens, message",
-    [("sc", True, "no answer of a Spark Connect server"), ("sc", False, "no answer"), ("spark", False, "connection refused")],
+    [
+        ("sc", True, "no answer of a Spark Connect server"),
+        ("sc", False, "no answer"),
+        ("spark", False, "connection refused"),
+    ],
 )
 def test_a_server_that_does_not_answer(scheme, listens, message, monkeypatch):
     monkeypatch.setattr(sessions, "_ANSWER_SECONDS", 1)

@@ -18,13 +18,22 @@ def test_names_in_any_case_with_underscores_or_without(name):
     assert parse_options({"path": "/lake", name: "7"}).files_per_task == 7
 
 
-@each("text, columns", [("a,b", ("a", "b")), (" a , b,", ("a", "b")), ('["a", "b,c"]', ("a", "b,c")), ("", ())])
+@each(
+    "text, columns",
+    [("a,b", ("a", "b")), (" a , b,", ("a", "b")), ('["a", "b,c"]', ("a", "b,c")), ("", ())],
+)
 def test_lists(text, columns):
     assert parse_options({"path": "/lake", "columns": text}).view == Chunks(columns)
 
 
 def test_rules_with_their_limits():
-    rules = {"rules": "true", "select": "correctness", "quick": "false", "maxFpp": "0.5", "require": "a,b"}
+    rules = {
+        "rules": "true",
+        "select": "correctness",
+        "quick": "false",
+        "maxFpp": "0.5",
+        "require": "a,b",
+    }
     view = parse_options({"path": "/lake", **rules}).view
     assert isinstance(view, Findings)
     assert view.policy.select == ("correctness",)
@@ -47,7 +56,10 @@ def test_rules_with_their_limits():
         ({"path": "/lake", "select": "correctness"}, "only with option 'rules'"),
         ({"path": "/lake", "maxFpp": "0.1"}, "only with option 'rules'"),
         ({"path": "/lake", "rules": "true", "columns": "a"}, "'columns' does not apply to rules"),
-        ({"path": "/lake", "paimon": "true", "where": "dt = '1'"}, "'where' does not apply to Paimon indexes"),
+        (
+            {"path": "/lake", "paimon": "true", "where": "dt = '1'"},
+            "'where' does not apply to Paimon indexes",
+        ),
         ({"path": "/lake", "rules": "true", "maxFpp": "-1"}, "must be a number above 0"),
         ({"path": "/lake", "rules": "true", "select": "no-such"}, "unknown rule 'no-such'"),
     ],

@@ -36,7 +36,12 @@ def test_executors_make_copies_and_the_driver_commits(tmp_path, spark):
     before = rows_of(table)
     with Spark() as runner:
         run = TableRun(table, Change("ADD BLOOM FILTERS", ("user",)))
-        rows = list(run.rows(runner.run, Work(AddFilter(FilterSpec(("user",))), edit=Edit(in_place=True), strict=True)))
+        rows = list(
+            run.rows(
+                runner.run,
+                Work(AddFilter(FilterSpec(("user",))), edit=Edit(in_place=True), strict=True),
+            )
+        )
         assert [row.status for row in rows] == [OK] * 3
         assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
         assert (run.commits[0].num_files, len(copies_in(table)), rows_of(table)) == (3, 3, before)
@@ -45,7 +50,16 @@ def test_executors_make_copies_and_the_driver_commits(tmp_path, spark):
         assert {chunk.column for row in verified for chunk in row.report.filters} == {"user"}
         assert {row.status for row in verified} == {OK}
         again = TableRun(fresh, Change("REMOVE BLOOM FILTERS"))
-        assert len(list(again.rows(runner.run, Work(RemoveFilter(), edit=Edit(in_place=True), strict=True)))) == 3
+        assert (
+            len(
+                list(
+                    again.rows(
+                        runner.run, Work(RemoveFilter(), edit=Edit(in_place=True), strict=True)
+                    )
+                )
+            )
+            == 3
+        )
         assert rows_of(table) == before
 
 
@@ -88,7 +102,10 @@ def test_the_command_takes_tables_of_the_catalog(tmp_path, spark, capsys):
         assert run([*words, "spark:default.plain"]) == 0, capsys.readouterr().err
         capsys.readouterr()
         assert run([*words, "spark:no_such"]) == 2
-        assert "sbbf: there is no table or view `no_such` in Spark's catalog" in capsys.readouterr().err
+        assert (
+            "sbbf: there is no table or view `no_such` in Spark's catalog"
+            in capsys.readouterr().err
+        )
     finally:
         spark.sql("DROP TABLE live")
         spark.sql("DROP TABLE plain")
@@ -97,6 +114,8 @@ def test_the_command_takes_tables_of_the_catalog(tmp_path, spark, capsys):
     (live_file,) = table.file_uris()
     assert len(inspect(live_file).filters) == len(inspect(plain / "a.parquet").filters) == 1
     assert run(["inspect", "spark:live"]) == 2
-    assert "spark:live is a table in Spark's catalog: give --on spark too" in capsys.readouterr().err
+    assert (
+        "spark:live is a table in Spark's catalog: give --on spark too" in capsys.readouterr().err
+    )
     assert run(["inspect", "spark:live", str(plain), "--on", "spark"]) == 2
     assert "give it as the only PATH" in capsys.readouterr().err

@@ -20,7 +20,10 @@ def accept(draft: LocalSource) -> None:
 
 
 def append(
-    path: Path, target: Path | None = None, pieces: Iterable[bytes] = (b"new ", b"bytes"), verify: Callable[[LocalSource], object] = accept
+    path: Path,
+    target: Path | None = None,
+    pieces: Iterable[bytes] = (b"new ", b"bytes"),
+    verify: Callable[[LocalSource], object] = accept,
 ) -> list[str]:
     """Replace `path` by itself with these pieces behind it."""
     with LocalSource(path) as source:

@@ -24,7 +24,11 @@ from sbbf_tool.storage.source import LocalSource
 from support.tables import each
 
 OLD = bytes(range(256)) * 40 + b"PAR1"
-PIECES = [b"a filter's header, ", bytearray(b"its bitset, " * 100), memoryview(b"and a footer, PAR1")]
+PIECES = [
+    b"a filter's header, ",
+    bytearray(b"its bitset, " * 100),
+    memoryview(b"and a footer, PAR1"),
+]
 NEW = OLD + b"".join(PIECES)
 LINES_OF = {module.__file__ for module in (append_module, local, system_calls)}
 
@@ -46,7 +50,9 @@ def _renamed(content: bytes) -> OtherWriter:
 
 
 def _rewritten(content: bytes) -> OtherWriter:
-    return OtherWriter(lambda path: path.write_bytes(content), lambda path: path.read_bytes() == content)
+    return OtherWriter(
+        lambda path: path.write_bytes(content), lambda path: path.read_bytes() == content
+    )
 
 
 def _linked() -> OtherWriter:
@@ -58,7 +64,9 @@ def _linked() -> OtherWriter:
         path.unlink()
         path.symlink_to("theirs")
 
-    return OtherWriter(act, lambda path: path.is_symlink() and path.with_name("theirs").read_bytes() == theirs)
+    return OtherWriter(
+        act, lambda path: path.is_symlink() and path.with_name("theirs").read_bytes() == theirs
+    )
 
 
 def _appended(content: bytes) -> OtherWriter:
@@ -130,7 +138,9 @@ def verify(draft: LocalSource) -> None:
         raise SbbfError("nothing was changed: the new file is not what it should be")
 
 
-def append_while(path: Path, at: int | None, act: Callable[[], None]) -> tuple[int, SbbfError | None]:
+def append_while(
+    path: Path, at: int | None, act: Callable[[], None]
+) -> tuple[int, SbbfError | None]:
     """Append, disturbed before that line; how many lines ran, and the error if there was one."""
     path.write_bytes(OLD)
     with LocalSource(path) as source, AtLine(at, act) as lines:
@@ -230,7 +240,12 @@ def test_a_folder_that_cannot_be_synced_leaves_no_journal(tmp_path, monkeypatch)
         real(fd)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with LocalSource(path) as source, pytest.raises(SbbfError, match="the journal cannot be written beside the file: input/output error"):
+    with (
+        LocalSource(path) as source,
+        pytest.raises(
+            SbbfError, match="the journal cannot be written beside the file: input/output error"
+        ),
+    ):
         append(source, PIECES, verify)
     assert path.read_bytes() == OLD
     assert os.listdir(tmp_path) == [path.name]

@@ -61,7 +61,9 @@ def test_no_user_may_do_more_with_a_new_file(groups):
             before, after = old.stat(), new.stat()
             for groups in (set(), {ANALYSTS}, {MY_GROUP}, {ANALYSTS, MY_GROUP}):
                 more = allowed(after, BOB, groups) & ~allowed(before, BOB, groups)
-                assert not more, f"{mode:04o} became {after.st_mode:04o}, and a user of groups {groups} gained {more:o}"
+                assert not more, (
+                    f"{mode:04o} became {after.st_mode:04o}, and a user of groups {groups} gained {more:o}"
+                )
             if after.st_mode & stat.S_ISUID:
                 assert after.st_uid == before.st_uid
             if after.st_mode & stat.S_ISGID:
@@ -90,7 +92,13 @@ def test_the_default_list_of_a_folder_opens_no_copy(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
     path.chmod(0o640)
-    entries = (OWNER, 7, NO_ID), (USER, 7, BOB), (GROUP, 7, NO_ID), (MASK, 7, NO_ID), (OTHER_ENTRY, 0, NO_ID)
+    entries = (
+        (OWNER, 7, NO_ID),
+        (USER, 7, BOB),
+        (GROUP, 7, NO_ID),
+        (MASK, 7, NO_ID),
+        (OTHER_ENTRY, 0, NO_ID),
+    )
     set_attribute(tmp_path, DEFAULT, access_list(*entries))
     copied(path, tmp_path / "b")
     copied(path)
@@ -102,7 +110,13 @@ def test_the_default_list_of_a_folder_opens_no_copy(tmp_path):
 def test_a_copy_has_the_access_list(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    entries = (OWNER, 6, NO_ID), (USER, 4, BOB), (GROUP, 0, NO_ID), (MASK, 4, NO_ID), (OTHER_ENTRY, 0, NO_ID)
+    entries = (
+        (OWNER, 6, NO_ID),
+        (USER, 4, BOB),
+        (GROUP, 0, NO_ID),
+        (MASK, 4, NO_ID),
+        (OTHER_ENTRY, 0, NO_ID),
+    )
     set_attribute(path, ACCESS, access_list(*entries))
     assert copied(path) == []
     assert os.getxattr(path, ACCESS) == access_list(*entries)
@@ -115,7 +129,13 @@ def test_an_access_list_of_a_group_that_is_lost_allows_nothing():
         path = folder / "a"
         path.write_bytes(b"old")
         os.chown(path, ME, ANALYSTS)
-        entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER_ENTRY, 4, NO_ID)
+        entries = (
+            (OWNER, 6, NO_ID),
+            (USER, 6, BOB),
+            (GROUP, 0, NO_ID),
+            (MASK, 6, NO_ID),
+            (OTHER_ENTRY, 4, NO_ID),
+        )
         set_attribute(path, ACCESS, access_list(*entries))
         with as_user(ME, MY_GROUP):
             copied(path)
@@ -127,7 +147,13 @@ def test_an_access_list_of_a_group_that_is_lost_allows_nothing():
 def test_a_list_that_the_new_place_cannot_hold_leaves_the_owner_alone(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    entries = (OWNER, 6, NO_ID), (USER, 6, BOB), (GROUP, 0, NO_ID), (MASK, 6, NO_ID), (OTHER_ENTRY, 0, NO_ID)
+    entries = (
+        (OWNER, 6, NO_ID),
+        (USER, 6, BOB),
+        (GROUP, 0, NO_ID),
+        (MASK, 6, NO_ID),
+        (OTHER_ENTRY, 0, NO_ID),
+    )
     set_attribute(path, ACCESS, access_list(*entries))
 
     def cannot(*arguments: object) -> None:
@@ -153,12 +179,20 @@ def test_a_signature_of_the_old_content_is_not_carried(tmp_path, name):
 
 @each("mask", [0, 0o022, 0o027, 0o077])
 @each("has_default_list", [False, True])
-def test_a_new_file_has_the_mode_that_any_program_gives_it(tmp_path, monkeypatch, mask, has_default_list):
+def test_a_new_file_has_the_mode_that_any_program_gives_it(
+    tmp_path, monkeypatch, mask, has_default_list
+):
     """The umask is one of the whole process: to set it, even for a moment, opens the files of other threads."""
     source = tmp_path / "source"
     source.write_bytes(b"old")
     if has_default_list:
-        entries = (OWNER, 7, NO_ID), (USER, 4, BOB), (GROUP, 4, NO_ID), (MASK, 5, NO_ID), (OTHER_ENTRY, 0, NO_ID)
+        entries = (
+            (OWNER, 7, NO_ID),
+            (USER, 4, BOB),
+            (GROUP, 4, NO_ID),
+            (MASK, 5, NO_ID),
+            (OTHER_ENTRY, 0, NO_ID),
+        )
         set_attribute(tmp_path, DEFAULT, access_list(*entries))
     before = os.umask(mask)
     try:

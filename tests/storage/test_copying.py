@@ -102,8 +102,14 @@ def test_an_interrupt_while_the_copy_is_awaited_waits_for_the_thread(path, monke
         assert go_on.wait(30)
 
     def interrupt() -> None:
-        with LocalSource(path) as source, begin_copy(source, str(path), len(OLD)) as begun, monkeypatch.context() as patch:
-            patch.setattr(begun._is_finished, "wait", lambda seconds: signal.raise_signal(signal.SIGINT))
+        with (
+            LocalSource(path) as source,
+            begin_copy(source, str(path), len(OLD)) as begun,
+            monkeypatch.context() as patch,
+        ):
+            patch.setattr(
+                begun._is_finished, "wait", lambda seconds: signal.raise_signal(signal.SIGINT)
+            )
             try:
                 begun.finish()
             finally:
@@ -198,7 +204,9 @@ def test_a_file_is_written_to_the_disk_itself(path: Path, monkeypatch: pytest.Mo
 
 
 @each("reason", [errno.ENOTSUP, errno.EINVAL, errno.ENOTTY])
-def test_fsync_is_used_where_the_file_system_knows_nothing_else(path: Path, monkeypatch: pytest.MonkeyPatch, reason: int) -> None:
+def test_fsync_is_used_where_the_file_system_knows_nothing_else(
+    path: Path, monkeypatch: pytest.MonkeyPatch, reason: int
+) -> None:
     disk = Disk(monkeypatch, reason)
     with LocalSource(path) as source:
         replace(source, str(path), len(OLD), [b"new"], lambda file: None)
@@ -229,7 +237,9 @@ class Clones:
 
 @each("keep", [len(OLD), len(OLD) - 7, 0])
 @each("mode", [0o640, 0o600])
-def test_the_temporary_file_is_a_clone_cut_to_its_length(path: Path, monkeypatch: pytest.MonkeyPatch, keep: int, mode: int) -> None:
+def test_the_temporary_file_is_a_clone_cut_to_its_length(
+    path: Path, monkeypatch: pytest.MonkeyPatch, keep: int, mode: int
+) -> None:
     path.chmod(mode)
     clones = Clones(monkeypatch)
     with LocalSource(path) as source:

@@ -58,7 +58,9 @@ def test_a_pipe_is_not_waited_for(files: LocalFolders, tmp_path: Path) -> None:
             files.read(str(tmp_path / name))
 
 
-def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not(
+    tmp_path: Path,
+) -> None:
     dead, alive = (temporary_path(str(tmp_path / "other")) for _ in range(2))
     os.close(open_locked(dead))
     fd = open_locked(alive)
@@ -74,7 +76,9 @@ def test_what_a_dead_process_left_is_removed_and_what_a_living_one_writes_is_not
 
 
 @each("code", [errno.EPERM, errno.EOPNOTSUPP])
-def test_without_hard_links_nothing_is_created(files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_without_hard_links_nothing_is_created(
+    files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
     def link(*paths: str) -> None:
         raise OSError(code, os.strerror(code))
 
@@ -85,7 +89,9 @@ def test_without_hard_links_nothing_is_created(files: LocalFolders, tmp_path: Pa
 
 
 @each("call", ["write", "fsync", "link"])
-def test_a_call_that_fails_leaves_nothing_behind(files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_a_call_that_fails_leaves_nothing_behind(
+    files: LocalFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
     def fail(*arguments: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -128,7 +134,9 @@ def test_what_is_written_after_an_error_goes_nowhere(tmp_path, content):
     del writer
     os.close(descriptor)
     assert (tmp_path / "other").read_bytes() == b""
-    assert sorted(os.listdir(tmp_path)) == (["other"] if content is None else ["other", "r.parquet"])
+    assert sorted(os.listdir(tmp_path)) == (
+        ["other"] if content is None else ["other", "r.parquet"]
+    )
 
 
 @each("content", [None, b"an old file"])
@@ -163,7 +171,12 @@ def test_a_link_planted_under_a_name_that_can_be_guessed_is_not_written_through(
     folder = tmp_path / "shared"
     folder.mkdir()
     name = "out.parquet"
-    for planted in (f".{name}.{os.getpid()}{TEMPORARY_SUFFIX}", f".{name}{TEMPORARY_SUFFIX}", f"{name}.new", f".{name}.tmp"):
+    for planted in (
+        f".{name}.{os.getpid()}{TEMPORARY_SUFFIX}",
+        f".{name}{TEMPORARY_SUFFIX}",
+        f"{name}.new",
+        f".{name}.tmp",
+    ):
         (folder / planted).symlink_to(victim)
     save(folder / name)
     assert victim.read_bytes() == b"precious"
@@ -234,7 +247,9 @@ def test_a_link_of_another_user_is_not_followed(tmp_path, leads_to):
     (tmp_path / "victim").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / leads_to)
     os.chown(tmp_path / "link", 12345, 12345, follow_symlinks=False)
-    with pytest.raises(RefusedError, match=r"the path is a symbolic link of another user \(uid 12345\)"):
+    with pytest.raises(
+        RefusedError, match=r"the path is a symbolic link of another user \(uid 12345\)"
+    ):
         write(tmp_path / "link")
     assert sorted(os.listdir(tmp_path)) == ["link", "victim"]
     assert (tmp_path / "victim").read_bytes() == b"old"

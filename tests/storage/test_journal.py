@@ -20,9 +20,16 @@ OLD = b"the old bytes, as long as they may be; " * 10 + b"PAR1"
 NEW = OLD + b"and the new, PAR1"
 
 
-@given(st.integers(12, 1 << 62), st.integers(0, 1 << 40), st.binary(min_size=60, max_size=60), st.binary(max_size=64))
+@given(
+    st.integers(12, 1 << 62),
+    st.integers(0, 1 << 40),
+    st.binary(min_size=60, max_size=60),
+    st.binary(max_size=64),
+)
 def test_parsing_reverses_building(length, more, ends_with, new_ends_with):
-    journal = Journal(length, (ends_with + b"PAR1")[-min(64, length) :], length + more, new_ends_with)
+    journal = Journal(
+        length, (ends_with + b"PAR1")[-min(64, length) :], length + more, new_ends_with
+    )
     assert parse_journal(build_journal(journal)) == journal
     assert len(build_journal(journal)) < 1000
 

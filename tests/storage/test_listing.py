@@ -19,7 +19,11 @@ from support.tables import each
 def names(folder: Path, pattern: str = "", *, links: bool = False) -> list[str]:
     """Return the names of a listing, with a mark for those behind links; with `links`, also those of links to folders."""
     files = entries(str(folder / pattern) if pattern else str(folder))
-    return [os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "") for entry in files if links or not entry.is_folder]
+    return [
+        os.path.relpath(entry.path, folder) + ("@" if entry.is_link else "")
+        for entry in files
+        if links or not entry.is_folder
+    ]
 
 
 @pytest.fixture
@@ -39,7 +43,14 @@ def test_a_link_that_leads_nowhere_stops_nothing(lake, name, target):
     link, second_link = lake / name, lake / "other"
     second_link.symlink_to(link)
     link.symlink_to(target.format(self=name, other="other"))
-    there = sorted(["a.parquet", "day=1/b.parquet", "z.parquet", *([f"{name}@"] if name.endswith(".parquet") else [])])
+    there = sorted(
+        [
+            "a.parquet",
+            "day=1/b.parquet",
+            "z.parquet",
+            *([f"{name}@"] if name.endswith(".parquet") else []),
+        ]
+    )
     assert names(lake) == there, "reading the link reports why it cannot be read"
     assert names(lake, "*.parquet") == [path for path in there if not path.startswith("day")]
 
@@ -55,7 +66,11 @@ def test_a_folder_that_may_not_be_listed_is_named_and_stops_nothing(mode):
         (folder / "m").chmod(mode)
         with as_user(12345, 12345):
             files = names(folder)
-        assert [name for name in files if name != "to-m@"] == ["a.parquet", "m/b.parquet" if mode == 0o644 else "m", "z.parquet"]
+        assert [name for name in files if name != "to-m@"] == [
+            "a.parquet",
+            "m/b.parquet" if mode == 0o644 else "m",
+            "z.parquet",
+        ]
 
 
 def has_entries(folder: Path) -> bool:
@@ -97,7 +112,10 @@ def test_a_folder_has_files_exactly_if_its_listing_has_entries(tmp_path, shape, 
             place.symlink_to(tmp_path / target if target[0] != "." else target)
         else:
             place.touch()
-    assert (has_files(str(tmp_path / "lake")), has_entries(tmp_path / "lake")) == (expected, expected)
+    assert (has_files(str(tmp_path / "lake")), has_entries(tmp_path / "lake")) == (
+        expected,
+        expected,
+    )
 
 
 def test_what_is_neither_file_nor_folder_stops_nothing(lake):
@@ -105,7 +123,13 @@ def test_what_is_neither_file_nor_folder_stops_nothing(lake):
     os.mkfifo(lake / "fifo")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(lake / "s.parquet"))
-        assert names(lake) == ["a.parquet", "day=1/b.parquet", "fifo.parquet", "s.parquet", "z.parquet"]
+        assert names(lake) == [
+            "a.parquet",
+            "day=1/b.parquet",
+            "fifo.parquet",
+            "s.parquet",
+            "z.parquet",
+        ]
 
 
 @pytest.mark.slow
@@ -122,7 +146,11 @@ def test_folders_deeper_than_any_stack_and_than_any_path(lake):
         os.chdir(here)
         # No path is long enough for `rmtree` of a single name.
         os.system(f"rm -rf {lake}/d")
-    assert [os.path.relpath(path, lake) for path in (paths[0], *paths[2:])] == ["a.parquet", "day=1/b.parquet", "z.parquet"]
+    assert [os.path.relpath(path, lake) for path in (paths[0], *paths[2:])] == [
+        "a.parquet",
+        "day=1/b.parquet",
+        "z.parquet",
+    ]
     assert len(paths[1]) > 4000, "the place where it goes no deeper is named"
 
 
@@ -154,19 +182,32 @@ def test_links_are_distinguished_from_files(lake):
     (lake / "folder.parquet").symlink_to(elsewhere)
     read = ["a.parquet", "day=1/b.parquet", "file.parquet@", "z.parquet"]
     assert names(lake) == read
-    assert names(lake, links=True) == ["a.parquet", "day=1/b.parquet", "file.parquet@", "folder@", "folder.parquet@", "z.parquet"]
+    assert names(lake, links=True) == [
+        "a.parquet",
+        "day=1/b.parquet",
+        "file.parquet@",
+        "folder@",
+        "folder.parquet@",
+        "z.parquet",
+    ]
     # A link that is named is followed.
     assert names(lake, "file.parquet") == ["file.parquet"]
     assert names(lake, "folder") == ["folder/c.parquet"]
     assert names(lake, "folder/*.parquet") == ["folder/c.parquet"]
     # One that a pattern meets is one that a listing meets.
     assert names(lake, "f*.parquet", links=True) == ["file.parquet@", "folder.parquet/c.parquet@"]
-    assert names(lake, "*/c.parquet", links=True) == ["folder/c.parquet@", "folder.parquet/c.parquet@"]
+    assert names(lake, "*/c.parquet", links=True) == [
+        "folder/c.parquet@",
+        "folder.parquet/c.parquet@",
+    ]
     # One that a pattern meets with the folder that has it is one file.
     assert names(lake, "**") == read
 
 
-@each("pattern", ["**/*.parquet", "**/**/*.parquet", "./**/*.parquet", "{0}/**/*.parquet", "**/[abz].parquet"])
+@each(
+    "pattern",
+    ["**/*.parquet", "**/**/*.parquet", "./**/*.parquet", "{0}/**/*.parquet", "**/[abz].parquet"],
+)
 def test_a_pattern_of_any_depth_does_not_go_in_circles(lake, pattern, monkeypatch):
     """Two links to a folder in itself lead to 2 ** 40 paths; `**` follows none, as in bash."""
     monkeypatch.chdir(lake)
@@ -176,12 +217,22 @@ def test_a_pattern_of_any_depth_does_not_go_in_circles(lake, pattern, monkeypatc
     assert [Path(entry.path).absolute() for entry in entries(pattern.format(lake))] == expected
 
 
-@each("form", ["{}/a b/x.parquet", "file:{}/a b/x.parquet", "file:{}/a%20b/x.parquet", "file://{}/a%20b/x.parquet"])
+@each(
+    "form",
+    [
+        "{}/a b/x.parquet",
+        "file:{}/a b/x.parquet",
+        "file:{}/a%20b/x.parquet",
+        "file://{}/a%20b/x.parquet",
+    ],
+)
 def test_names_as_hadoop_and_spark_print_them(form, tmp_path):
     (tmp_path / "a b").mkdir()
     (tmp_path / "a b" / "x.parquet").touch()
     assert list(parquet_files(form.format(tmp_path))) == [f"{tmp_path}/a b/x.parquet"]
-    assert list(parquet_files(form.format(tmp_path).removesuffix("/x.parquet"))) == [f"{tmp_path}/a b/x.parquet"]
+    assert list(parquet_files(form.format(tmp_path).removesuffix("/x.parquet"))) == [
+        f"{tmp_path}/a b/x.parquet"
+    ]
 
 
 def test_an_existing_name_with_a_percent_sign_is_meant_as_it_is(tmp_path):
@@ -189,7 +240,15 @@ def test_an_existing_name_with_a_percent_sign_is_meant_as_it_is(tmp_path):
     assert list(parquet_files(f"file:{tmp_path}/k=%20.parquet")) == [f"{tmp_path}/k=%20.parquet"]
 
 
-@each("name, hint", [("dbfs:/mnt/x", "/dbfs"), ("dbfs://mnt/x", "/dbfs"), ("hdfs:/x", "hdfs://"), ("s3:/b/k", "s3://")])
+@each(
+    "name, hint",
+    [
+        ("dbfs:/mnt/x", "/dbfs"),
+        ("dbfs://mnt/x", "/dbfs"),
+        ("hdfs:/x", "hdfs://"),
+        ("s3:/b/k", "s3://"),
+    ],
+)
 def test_paths_of_other_systems_get_a_hint(name, hint):
     with pytest.raises(UsageError) as raised:
         list(parquet_files(name))

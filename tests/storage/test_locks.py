@@ -78,7 +78,19 @@ def shim(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("shim")
     (folder / "flock.c").write_text(SHIM)
     for name, options in (("flock.so", []), ("no_names.so", ["-DNO_NAMES"])):
-        subprocess.run([compiler, "-shared", "-fPIC", *options, "-o", folder / name, folder / "flock.c", "-ldl"], check=True)
+        subprocess.run(
+            [
+                compiler,
+                "-shared",
+                "-fPIC",
+                *options,
+                "-o",
+                folder / name,
+                folder / "flock.c",
+                "-ldl",
+            ],
+            check=True,
+        )
     return folder / "flock.so"
 
 
@@ -201,7 +213,9 @@ CHANGES = {
 
 
 @each("arguments", CHANGES)
-def test_a_file_system_without_rename_is_refused_before_the_work(shim, path, arguments, fixtures, monkeypatch):
+def test_a_file_system_without_rename_is_refused_before_the_work(
+    shim, path, arguments, fixtures, monkeypatch
+):
     monkeypatch.chdir(path.parent)
     shutil.copy(fixtures / "pyarrow-filters.parquet", "filtered.parquet")
     before = {name: (path.parent / name).read_bytes() for name in os.listdir()}

@@ -29,7 +29,13 @@ def path(tmp_path):
 
 @each("keep", [0, 1, 1000, len(OLD)])
 def test_the_kept_bytes_and_the_pieces_in_order(path, keep):
-    pieces = [b"one", bytearray(b"two"), memoryview(b"-three-")[1:-1], b"", memoryview(bytes(8)).cast("Q")]
+    pieces = [
+        b"one",
+        bytearray(b"two"),
+        memoryview(b"-three-")[1:-1],
+        b"",
+        memoryview(bytes(8)).cast("Q"),
+    ]
     with LocalSource(path) as source:
         assert replace(source, str(path), keep, pieces, accept) == []
     assert path.read_bytes() == OLD[:keep] + b"onetwothree" + bytes(8)
@@ -91,7 +97,9 @@ def test_a_copy_has_the_extended_attributes(path):
     append(path)
     for name in ("a.parquet", "b.parquet"):
         copy = path.with_name(name)
-        assert {key: os.getxattr(copy, key) for key in os.listxattr(copy) if key.startswith("user.")} == {
+        assert {
+            key: os.getxattr(copy, key) for key in os.listxattr(copy) if key.startswith("user.")
+        } == {
             "user.origin": b"s3://bucket/key",
             "user.empty": b"",
         }

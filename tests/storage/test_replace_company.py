@@ -106,11 +106,15 @@ def test_a_file_that_was_removed_after_the_last_check_does_not_come_back(path, m
     assert names(path.parent) == []
 
 
-def test_of_two_files_that_came_after_the_last_check_the_later_has_the_name_and_both_are_kept(path, monkeypatch):
+def test_of_two_files_that_came_after_the_last_check_the_later_has_the_name_and_both_are_kept(
+    path, monkeypatch
+):
     let_others_act(monkeypatch, put(path, b"first"), put(path, b"second"))
     with pytest.raises(RefusedError, match="several other processes replaced the file") as caught:
         append(path)
-    assert not isinstance(caught.value, ChangedError), "a command that began again would not report it"
+    assert not isinstance(caught.value, ChangedError), (
+        "a command that began again would not report it"
+    )
     assert path.read_bytes() == b"second"
     (kept,) = (name for name in names(path.parent) if name != path.name)
     assert path.with_name(kept).read_bytes() == b"first"
@@ -256,7 +260,10 @@ def test_a_temporary_file_that_was_swept_before_it_was_locked_is_created_again(p
 @pytest.mark.timeout(10)
 @each("kind", ["link", "dangling link", "loop", "fifo", "folder"])
 def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch, kind):
-    planted, victim = path.with_name(f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"), path.with_name("victim")
+    planted, victim = (
+        path.with_name(f".a.parquet.0123456789ab{local.TEMPORARY_SUFFIX}"),
+        path.with_name("victim"),
+    )
     if kind == "fifo":
         os.mkfifo(planted)
     elif kind == "folder":
@@ -267,7 +274,11 @@ def test_files_of_other_users_under_such_names_are_not_touched(path, monkeypatch
             victim.write_bytes(b"x")
     paths: list[object] = []
     really_open = os.open
-    monkeypatch.setattr(os, "open", lambda name, *more, **options: paths.append(name) or really_open(name, *more, **options))
+    monkeypatch.setattr(
+        os,
+        "open",
+        lambda name, *more, **options: paths.append(name) or really_open(name, *more, **options),
+    )
     append(path)
     assert str(planted) not in map(str, paths)
     assert os.path.lexists(planted)
@@ -380,7 +391,11 @@ def test_a_disk_that_is_full(tmp_path):
 def test_a_checksum_that_cannot_be_removed(path, monkeypatch):
     """With it, Spark could not read the new file."""
     unlink = os.unlink
-    monkeypatch.setattr(os, "unlink", lambda name: unlink(name) if not str(name).endswith(".crc") else failing(errno.EACCES)())
+    monkeypatch.setattr(
+        os,
+        "unlink",
+        lambda name: unlink(name) if not str(name).endswith(".crc") else failing(errno.EACCES)(),
+    )
     path.with_name(".a.parquet.crc").write_bytes(b"crc")
     with pytest.raises(WriteError, match="permission denied"):
         append(path)
@@ -398,6 +413,10 @@ def test_a_failed_fsync_of_the_folder_is_reported_and_the_file_remains(path, mon
 
 def test_a_folder_that_cannot_be_synced_at_all_is_no_failure(path, monkeypatch):
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda fd: fsync(fd) if os.path.isfile(f"/proc/self/fd/{fd}") else failing(errno.EINVAL)())
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda fd: fsync(fd) if os.path.isfile(f"/proc/self/fd/{fd}") else failing(errno.EINVAL)(),
+    )
     assert append(path) == []
     assert path.read_bytes() == NEW

@@ -39,7 +39,9 @@ def test_a_range_has_exactly_the_requested_bytes(path):
         assert source.bytes_read == 5 + 100 + 10
 
 
-@each("offset, length", [(0, 101), (100, 1), (-1, 5), (5, -1), (2**62, 1), (0, 2**62), (2**63, 2**63)])
+@each(
+    "offset, length", [(0, 101), (100, 1), (-1, 5), (5, -1), (2**62, 1), (0, 2**62), (2**63, 2**63)]
+)
 def test_a_range_outside_the_file_is_unreadable(path, offset, length):
     with LocalSource(path) as source, pytest.raises(UnreadableError, match="outside the file"):
         source.read(offset, length)
@@ -111,14 +113,27 @@ def a_socket(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.timeout(10)
-@each("kind", ["fifo", "folder", "device", "socket", "missing", "loop", "too long", "below a file", "NUL"])
+@each(
+    "kind",
+    ["fifo", "folder", "device", "socket", "missing", "loop", "too long", "below a file", "NUL"],
+)
 def test_anything_but_a_file_is_unreadable_and_is_not_waited_for(tmp_path, path, kind):
     name = str(tmp_path / "it")
-    others = {"device": "/dev/null", "too long": str(tmp_path / ("x" * 300)), "below a file": f"{path}/it", "NUL": "a\0b"}
+    others = {
+        "device": "/dev/null",
+        "too long": str(tmp_path / ("x" * 300)),
+        "below a file": f"{path}/it",
+        "NUL": "a\0b",
+    }
     name = others.get(kind, name)
-    {"fifo": os.mkfifo, "folder": os.mkdir, "loop": lambda link: os.symlink(link, link)}.get(kind, str)(name)
+    {"fifo": os.mkfifo, "folder": os.mkdir, "loop": lambda link: os.symlink(link, link)}.get(
+        kind, str
+    )(name)
     descriptors = len(os.listdir("/proc/self/fd"))
-    with a_socket(Path(name)) if kind == "socket" else open(os.devnull), pytest.raises(UnreadableError) as caught:
+    with (
+        a_socket(Path(name)) if kind == "socket" else open(os.devnull),
+        pytest.raises(UnreadableError) as caught,
+    ):
         LocalSource(name)
     assert caught.value.file == name
     assert caught.value.message
@@ -149,7 +164,13 @@ def lake(tmp_path):
     return tmp_path
 
 
-PARQUET_FILES = ["a.parquet", "b.parquet", "day=1/part-0.parquet", "day=2/part-1.parquet", "odd[1].parquet"]
+PARQUET_FILES = [
+    "a.parquet",
+    "b.parquet",
+    "day=1/part-0.parquet",
+    "day=2/part-1.parquet",
+    "odd[1].parquet",
+]
 """The Parquet files of `lake`, in the order in which they are listed."""
 
 
@@ -191,7 +212,10 @@ def test_a_pattern_means_what_it_matches_and_folders_their_files(lake):
     assert names(lake, "**/part-*.parquet") == ["day=1/part-0.parquet", "day=2/part-1.parquet"]
 
 
-@each("pattern, complaint", [("*.orc", "no file matches"), ("_temporary/empty", "no Parquet file below")])
+@each(
+    "pattern, complaint",
+    [("*.orc", "no file matches"), ("_temporary/empty", "no Parquet file below")],
+)
 def test_nothing_found_is_an_error(lake, pattern, complaint):
     (lake / "_temporary" / "empty").mkdir()
     with pytest.raises(UnreadableError, match=complaint):
@@ -212,13 +236,23 @@ def test_nothing_found_is_an_error(lake, pattern, complaint):
         ("s3://b/x*", "/f", "s3://b/xy/z"),
     ],
 )
-def test_a_glob_matches_a_file_and_what_is_below_a_folder(glob: str, folder: str, path: str) -> None:
+def test_a_glob_matches_a_file_and_what_is_below_a_folder(
+    glob: str, folder: str, path: str
+) -> None:
     assert matches_any([glob], folder, path)
 
 
 @each(
     "glob, path",
-    [("x", "/f/xy"), (".", "/g/a"), ("*", "/g"), ("*.p", "/f/a/b.q"), ("s3://b/x", "s3://b/xy"), ("[a", "/f/a"), ("a+", "/f/aa")],
+    [
+        ("x", "/f/xy"),
+        (".", "/g/a"),
+        ("*", "/g"),
+        ("*.p", "/f/a/b.q"),
+        ("s3://b/x", "s3://b/xy"),
+        ("[a", "/f/a"),
+        ("a+", "/f/aa"),
+    ],
 )
 def test_a_glob_does_not_match_other_files(glob: str, path: str) -> None:
     assert not matches_any([glob], "/f", path)

@@ -27,7 +27,9 @@ def table(seed: int = 1) -> pa.Table:
             "country": [random.choice(countries) for _ in range(ROWS)],
             "uuid": [str(uuid.UUID(int=random.getrandbits(128))) for _ in range(ROWS)],
             "flag": [random.random() < 0.5 for _ in range(ROWS)],
-            "half": pa.array([float(random.randrange(2000)) for _ in range(ROWS)], pa.float64()).cast(pa.float16()),
+            "half": pa.array(
+                [float(random.randrange(2000)) for _ in range(ROWS)], pa.float64()
+            ).cast(pa.float16()),
             "nothing": pa.array([None] * ROWS, pa.int32()),
             "maybe": pa.array([number if number % 2 else None for number in ids], pa.int64()),
             "place": pa.array([{"code": f"{random.getrandbits(64):016x}"} for _ in range(ROWS)]),
@@ -42,6 +44,8 @@ def write(path: Path, rows: pa.Table | None = None, **options: object) -> Path:
     return path
 
 
-def advice(paths: Path | Iterable[Path], **options: object) -> tuple[AdviceReport, dict[str, ColumnAdvice]]:
+def advice(
+    paths: Path | Iterable[Path], **options: object
+) -> tuple[AdviceReport, dict[str, ColumnAdvice]]:
     report = advise(paths, **options)
     return report, {column.column: column for column in report.columns}

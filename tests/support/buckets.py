@@ -33,10 +33,16 @@ class Bucket:
         return head
 
     def list_keys(self) -> list[str]:
-        return [entry["Key"] for entry in self.client.list_objects_v2(Bucket=self.name).get("Contents", ())]
+        return [
+            entry["Key"]
+            for entry in self.client.list_objects_v2(Bucket=self.name).get("Contents", ())
+        ]
 
     def unfinished(self) -> list[str]:
-        return [upload["Key"] for upload in self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", ())]
+        return [
+            upload["Key"]
+            for upload in self.client.list_multipart_uploads(Bucket=self.name).get("Uploads", ())
+        ]
 
 
 def environment(url: str) -> dict[str, str]:

@@ -23,4 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
             cached = Path(cache_from_source(str(path)))
             if not cached.exists() or cached.stat().st_mtime < path.stat().st_mtime:
                 # Python compares the hash of the source with that in the bytecode, so that an edited module is never run as it was.
-                py_compile.compile(str(path), quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+                py_compile.compile(
+                    str(path),
+                    quiet=2,
+                    invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH,
+                )

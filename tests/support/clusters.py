@@ -24,7 +24,8 @@ _SECONDS_TO_START, _SECONDS_TO_END = 120, 60
 def settings_of_spark(folder: Path, settings: Iterable[str]) -> list[str]:
     """Write these settings into a configuration file; return the option that names it."""
     lines = (
-        f"{json.dumps(name.removeprefix('spark.'))} = {json.dumps(value)}" for name, _, value in (each.partition("=") for each in settings)
+        f"{json.dumps(name.removeprefix('spark.'))} = {json.dumps(value)}"
+        for name, _, value in (each.partition("=") for each in settings)
     )
     path = folder / "spark.toml"
     path.write_text("\n".join(("[spark]", *lines)))
@@ -51,12 +52,30 @@ class Run:
             "spark.task.maxFailures=20",
         ]
         conf = settings_of_spark(scratch, settings)
-        command = [sys.executable, "-m", "sbbf_tool", "add-filter", str(lake), *arguments, "--in-place", "--on", f"spark:{master}", *conf]
-        package = os.pathsep.join(str(path) for path in (python_path, REPOSITORY) if path is not None)
+        command = [
+            sys.executable,
+            "-m",
+            "sbbf_tool",
+            "add-filter",
+            str(lake),
+            *arguments,
+            "--in-place",
+            "--on",
+            f"spark:{master}",
+            *conf,
+        ]
+        package = os.pathsep.join(
+            str(path) for path in (python_path, REPOSITORY) if path is not None
+        )
         self.log = scratch / "log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                command, cwd=scratch, env={**os.environ, "PYTHONPATH": package}, stdout=log, stderr=log, start_new_session=True
+                command,
+                cwd=scratch,
+                env={**os.environ, "PYTHONPATH": package},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self._processes: set[int] = set()
 
@@ -80,7 +99,9 @@ class Run:
         return processes
 
     def executors(self) -> list[int]:
-        return [pid for pid in self.descendants() if b"CoarseGrainedExecutorBackend" in _command(pid)]
+        return [
+            pid for pid in self.descendants() if b"CoarseGrainedExecutorBackend" in _command(pid)
+        ]
 
     def driver_jvm(self) -> int | None:
         return next((pid for pid in self.descendants() if b"SparkSubmit" in _command(pid)), None)
@@ -128,8 +149,19 @@ def _command(pid: int) -> bytes:
 
 def run_program(*arguments: str | Path, folder: Path) -> dict[str, Any]:
     """Run a program in `folder`, which cannot import this package by itself; return the JSON of its last line."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=inherited, capture_output=True, text=True, timeout=600)
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYSPARK_PYTHON")
+    }
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=inherited,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr[-5000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     _remove_work_of(result.get("application"))
@@ -156,7 +188,12 @@ def connect_server(folder: Path, **more: object) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     home = Path(pyspark.__file__).parent
-    settings = {"spark.connect.grpc.binding.port": port, "spark.ui.enabled": "false", "spark.local.dir": folder, "spark.log.level": "ERROR"}
+    settings = {
+        "spark.connect.grpc.binding.port": port,
+        "spark.ui.enabled": "false",
+        "spark.local.dir": folder,
+        "spark.log.level": "ERROR",
+    }
     settings |= more
     command = [str(home / "sbin" / "start-connect-server.sh"), "--master", "local[2]"]
     for name, value in settings.items():
@@ -167,11 +204,22 @@ def connect_server(folder: Path, **more: object) -> Iterator[str]:
         "SPARK_PID_DIR": folder,
         "JAVA_HOME": home_without_vector_module(find_java(spark_version())),
     }
-    environment = {**os.environ, **{name: str(place) for name, place in places.items()}, "SPARK_NO_DAEMONIZE": "1"}
+    environment = {
+        **os.environ,
+        **{name: str(place) for name, place in places.items()},
+        "SPARK_NO_DAEMONIZE": "1",
+    }
     environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     environment.pop("PYTHONPATH", None)
     with open(folder / "server.txt", "w") as output:
-        server = subprocess.Popen(["bash", *command], cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True)
+        server = subprocess.Popen(
+            ["bash", *command],
+            cwd=folder,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
     try:
         _wait_for(server, port, folder / "server.txt")
         yield f"sc://127.0.0.1:{port}"

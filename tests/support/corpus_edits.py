@@ -39,7 +39,9 @@ def edit_footer_bytes(content: bytes, change: Callable[[FileMetaData], None]) ->
     length = int.from_bytes(content[-8:-4], "little")
     metadata = parse_struct(FileMetaData, content[-8 - length : -8])
     # pyarrow would prefer the schema that it stores here to the changed one.
-    metadata.key_value_metadata = [entry for entry in metadata.key_value_metadata or () if entry.key != "ARROW:schema"] or None
+    metadata.key_value_metadata = [
+        entry for entry in metadata.key_value_metadata or () if entry.key != "ARROW:schema"
+    ] or None
     change(metadata)
     raw = build_struct(metadata)
     return content[: -8 - length] + raw + build_tail(raw)
@@ -51,7 +53,9 @@ def annotate(path: Path, annotations: dict[str, dict[str, Any]]) -> Path:
     def change(metadata: FileMetaData) -> None:
         for element in metadata.schema:
             if element.name in annotations:
-                element.logicalType = element.converted_type = element.scale = element.precision = None
+                element.logicalType = element.converted_type = element.scale = element.precision = (
+                    None
+                )
                 for name, value in annotations[element.name].items():
                     setattr(element, name, value)
 
@@ -60,7 +64,12 @@ def annotate(path: Path, annotations: dict[str, dict[str, Any]]) -> Path:
 
 def decimal(precision: int, scale: int) -> dict[str, Any]:
     logical = LogicalType(DECIMAL=DecimalType(scale=scale, precision=precision))
-    return {"logicalType": logical, "converted_type": ConvertedType.DECIMAL, "precision": precision, "scale": scale}
+    return {
+        "logicalType": logical,
+        "converted_type": ConvertedType.DECIMAL,
+        "precision": precision,
+        "scale": scale,
+    }
 
 
 ENUM = {"logicalType": LogicalType(ENUM=EnumType()), "converted_type": ConvertedType.ENUM}
@@ -110,6 +119,8 @@ def _without_elements(path: Path, *, keep_group: bool) -> Path:
             for chunk in group.columns:
                 path_in_schema = chunk.meta_data.path_in_schema
                 if path_in_schema[-2:] in (["list", "element"], ["list", "item"]):
-                    chunk.meta_data.path_in_schema = [*path_in_schema[:-2], "array"] if keep_group else path_in_schema[:-2]
+                    chunk.meta_data.path_in_schema = (
+                        [*path_in_schema[:-2], "array"] if keep_group else path_in_schema[:-2]
+                    )
 
     return edit_footer(path, change)

@@ -157,10 +157,16 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
         length = int(headers.get("content-length", 0))
-        fault = proxy.fault(Exchange(self.command, parts.path, parts.query, headers, length, 0, 0)) if proxy.fault else None
+        fault = (
+            proxy.fault(Exchange(self.command, parts.path, parts.query, headers, length, 0, 0))
+            if proxy.fault
+            else None
+        )
         if fault == "cut":
             uploaded = len(self.rfile.read(length // 2))
-            proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, 0, 0))
+            proxy.exchanges.append(
+                Exchange(self.command, parts.path, parts.query, headers, uploaded, 0, 0)
+            )
             self._break_off()
             return
         body = self.rfile.read(length)
@@ -176,7 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         connection = http.client.HTTPConnection(urlsplit(proxy.upstream).netloc, timeout=60)
         try:
-            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            connection.putrequest(
+                self.command, self.path, skip_host=True, skip_accept_encoding=True
+            )
             for name, value in self.headers.items():
                 if name.lower() not in ("connection", "expect"):
                     connection.putheader(name, value)
@@ -187,7 +195,9 @@ class _Handler(BaseHTTPRequestHandler):
             if fault == "lose answer":
                 self._break_off()
             elif fault == "cut answer":
-                self._answer(answer.status, answer.getheaders(), data[: len(data) // 2], claimed=len(data))
+                self._answer(
+                    answer.status, answer.getheaders(), data[: len(data) // 2], claimed=len(data)
+                )
                 self._break_off()
             else:
                 self._answer(answer.status, answer.getheaders(), data)
@@ -196,10 +206,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815  as http.server calls them
 
-    def _record(self, proxy: Proxy, parts: object, headers: dict[str, str], uploaded: int, status: int, downloaded: int) -> None:
-        proxy.exchanges.append(Exchange(self.command, parts.path, parts.query, headers, uploaded, status, downloaded))  # type: ignore[attr-defined]
+    def _record(
+        self,
+        proxy: Proxy,
+        parts: object,
+        headers: dict[str, str],
+        uploaded: int,
+        status: int,
+        downloaded: int,
+    ) -> None:
+        proxy.exchanges.append(
+            Exchange(self.command, parts.path, parts.query, headers, uploaded, status, downloaded)
+        )  # type: ignore[attr-defined]
 
-    def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes, claimed: int | None = None) -> None:
+    def _answer(
+        self, status: int, headers: list[tuple[str, str]], data: bytes, claimed: int | None = None
+    ) -> None:
         self.send_response_only(status)
         has_length = False
         for name, value in headers:
@@ -207,7 +229,11 @@ class _Handler(BaseHTTPRequestHandler):
                 continue
             if name.lower() == "content-length":
                 has_length = True
-                value = value if self.command == "HEAD" else str(len(data) if claimed is None else claimed)
+                value = (
+                    value
+                    if self.command == "HEAD"
+                    else str(len(data) if claimed is None else claimed)
+                )
             self.send_header(name, value)
         if not has_length:
             self.send_header("Content-Length", str(len(data)))

@@ -24,7 +24,9 @@ def damage(data: bytes, chance: random.Random) -> bytes:
             case 2 | 3:
                 damaged[at] = chance.choice([*BYTES, chance.randrange(256)])
             case 4 | 5:  # the largest numbers, as varints have them
-                damaged[at : at + chance.randrange(1, 10)] = b"\xff" * chance.randrange(1, 12) + bytes([chance.choice((0, 1, 0x0F, 0x7F))])
+                damaged[at : at + chance.randrange(1, 10)] = b"\xff" * chance.randrange(
+                    1, 12
+                ) + bytes([chance.choice((0, 1, 0x0F, 0x7F))])
             case 6 | 7:
                 del damaged[at : at + chance.randrange(1, 20)]
             case 8 | 9:
@@ -38,7 +40,13 @@ def damage(data: bytes, chance: random.Random) -> bytes:
 
 def places_of(tree: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the keys that lead to each value below the root of a document."""
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+    for key, value in (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    ):
         yield (*place, key)
         yield from places_of(value, (*place, key))
 

@@ -22,7 +22,14 @@ from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet.filters import build_draft_header, build_header
 from sbbf_tool.parquet.footer import build_tail
-from sbbf_tool.parquet.idl.ttypes import ColumnCryptoMetaData, CompressionCodec, Encoding, EncryptionWithFooterKey, FileMetaData, PageType
+from sbbf_tool.parquet.idl.ttypes import (
+    ColumnCryptoMetaData,
+    CompressionCodec,
+    Encoding,
+    EncryptionWithFooterKey,
+    FileMetaData,
+    PageType,
+)
 from sbbf_tool.parquet.splice import FilterPlace, set_filters
 from sbbf_tool.parquet.structs import build_struct, parse_struct
 from sbbf_tool.parquet.values import read_chunk
@@ -55,7 +62,10 @@ def write_sound(path: Path) -> None:
             numbers = [row * 571 % ROWS * GROUPS + group for row in range(ROWS)]
             rows = {
                 "id": [1000 + 17 * n for n in numbers],
-                "name": [f"user-{hashlib.md5(str(n).encode(), usedforsecurity=False).hexdigest()[:20]}" for n in numbers],
+                "name": [
+                    f"user-{hashlib.md5(str(n).encode(), usedforsecurity=False).hexdigest()[:20]}"
+                    for n in numbers
+                ],
                 "tag": [("amber", "blue", "coral")[n // GROUPS % 3] for n in numbers],
                 "seq": range(group * ROWS, (group + 1) * ROWS),
             }
@@ -73,7 +83,9 @@ class Edit:
             self._values = {
                 (row_group, column.name): [
                     values[at]
-                    for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column))
+                    for values in read_chunk(
+                        file.footer, row_group, column, file.pages(row_group, column)
+                    )
                     for at in range(len(values))
                 ]
                 for row_group in range(file.footer.num_row_groups)
@@ -99,12 +111,16 @@ class Edit:
         """Mark the chunk as encrypted without encrypting it."""
         self.encrypted.add((row_group, self._index[column]))
 
-    def append(self, row_group: int, column: str, header: bytes, bitset: bytes | memoryview) -> None:
+    def append(
+        self, row_group: int, column: str, header: bytes, bitset: bytes | memoryview
+    ) -> None:
         """Append a filter after the last byte."""
         self.set_place(row_group, column, FilterPlace(len(self._body), len(header) + len(bitset)))
         self._body += header + bytes(bitset)
 
-    def append_everywhere(self, column: str, build: Callable[[list[bytes]], BloomFilter], header: bytes | None = None) -> None:
+    def append_everywhere(
+        self, column: str, build: Callable[[list[bytes]], BloomFilter], header: bytes | None = None
+    ) -> None:
         """Append a filter for every row group, built from its values."""
         for row_group in range(self.footer.num_row_groups):
             bloom = build(self.values(row_group, column))
@@ -120,7 +136,9 @@ class Edit:
         metadata = parse_struct(FileMetaData, raw)
         for row_group, column in self.encrypted:
             chunk = metadata.row_groups[row_group].columns[column]
-            chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
+            chunk.crypto_metadata = ColumnCryptoMetaData(
+                ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey()
+            )
         return build_struct(metadata)
 
 
@@ -137,7 +155,9 @@ def bloom_of(plain: Iterable[bytes], size: int = SIZE) -> BloomFilter:
 Build = Callable[[list[bytes]], BloomFilter]
 
 
-def _everywhere(column: str, build: Build, header: bytes | None = None, source: Path = SOUND) -> Callable[[Path], None]:
+def _everywhere(
+    column: str, build: Build, header: bytes | None = None, source: Path = SOUND
+) -> Callable[[Path], None]:
     """Give each row group of a column a filter that is built from its values like this."""
 
     def make(path: Path) -> None:
@@ -175,22 +195,32 @@ def _as_in(dialect: str) -> Build:
     return build
 
 
-hashed_as_text = _everywhere("id", lambda values: bloom_of(str(int.from_bytes(value, "little")).encode() for value in values))
+hashed_as_text = _everywhere(
+    "id", lambda values: bloom_of(str(int.from_bytes(value, "little")).encode() for value in values)
+)
 hashed_at_wrong_width = _everywhere("id", lambda values: bloom_of(value[:4] for value in values))
 wrong_block = _everywhere("name", _by_remainder)
 """The block is chosen by the remainder of the upper half of the hash, as in a draft."""
 hashed_as_draft = _everywhere("name", _as_in("draft1-raw"))
 """MurmurHash3, under today's header."""
-draft_dialect = _everywhere("name", _as_in("draft2-thrift"), build_draft_header(find_dialect("draft2-thrift"), SIZE))
+draft_dialect = _everywhere(
+    "name", _as_in("draft2-thrift"), build_draft_header(find_dialect("draft2-thrift"), SIZE)
+)
 """A header without compression, which both drafts write; here it is the second draft's."""
 empty_filter = _everywhere("id", lambda values: BloomFilter.empty(SIZE))
-interval_not_normalised = _everywhere("span", _of_size(128), source=FIXTURES / "duckdb-types.parquet")
+interval_not_normalised = _everywhere(
+    "span", _of_size(128), source=FIXTURES / "duckdb-types.parquet"
+)
 """DuckDB's file, and a filter of the stored values alone."""
-int96_stored_form_only = _everywhere("at", _of_size(128), source=FIXTURES / "pyarrow-21-int96.parquet")
+int96_stored_form_only = _everywhere(
+    "at", _of_size(128), source=FIXTURES / "pyarrow-21-int96.parquet"
+)
 """Instants before 1970 as pyarrow 21 stores them, and a filter of those bytes alone."""
 unknown_header = _everywhere("id", bloom_of, build_header(SIZE)[:3] + b"\x1c\x00" * 3 + b"\x00")
 """The header as parquetjs writes it: three unions without a member."""
-identical_blocks = _everywhere("tag", lambda values: BloomFilter(bytes(bloom_of(values, BLOCK_BYTES).bitset) * 4))
+identical_blocks = _everywhere(
+    "tag", lambda values: BloomFilter(bytes(bloom_of(values, BLOCK_BYTES).bitset) * 4)
+)
 """One block, written many times."""
 saturated = _everywhere("id", _of_size(256))
 nearly_empty = _everywhere("name", _of_size(4 * SIZE))
@@ -212,7 +242,9 @@ def wrong_statistics(path: Path) -> None:
     shutil.copyfile(SOUND, path)
 
     def change(metadata: FileMetaData) -> None:
-        first, second = ([chunk.meta_data.statistics for chunk in group.columns] for group in metadata.row_groups)
+        first, second = (
+            [chunk.meta_data.statistics for chunk in group.columns] for group in metadata.row_groups
+        )
         first[0].max_value = (2000).to_bytes(8, "little")
         second[1].min_value = b"user-7"
         second[0].null_count = metadata.row_groups[1].num_rows
@@ -247,7 +279,11 @@ def overlapping_filter(path: Path) -> None:
 
 def oversized_page(path: Path) -> None:
     stored = compress(CompressionCodec.ZSTD, bytes(8 * ROWS))
-    write_pages(path, CompressionCodec.ZSTD, [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, stated_size=2**31 - 1)])
+    write_pages(
+        path,
+        CompressionCodec.ZSTD,
+        [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, stored, stated_size=2**31 - 1)],
+    )
 
 
 def missing_length(path: Path) -> None:
@@ -307,7 +343,12 @@ def damaged_encrypted_filter(path: Path) -> None:
     """The module of the header is there, but that of the bitset is missing."""
     edit = Edit()
     edit.append(0, "id", (44).to_bytes(4, "little") + bytes(44), b"")
-    edit.append(1, "id", (44).to_bytes(4, "little") + bytes(44), (28 + SIZE).to_bytes(4, "little") + bytes(28 + SIZE - 4))
+    edit.append(
+        1,
+        "id",
+        (44).to_bytes(4, "little") + bytes(44),
+        (28 + SIZE).to_bytes(4, "little") + bytes(28 + SIZE - 4),
+    )
     for row_group in range(GROUPS):
         edit.encrypt(row_group, "id")
     edit.write(path)
@@ -361,11 +402,19 @@ DEFECTS = {
     "int96-form-missing": Defect(int96_stored_form_only, ("--ignore", "efficiency")),
     "wrong-statistics": Defect(wrong_statistics),
     "wrong-null-count": Defect(wrong_null_count),
-    "zero-form-missing": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "efficiency", "--ignore", "nan-forms-missing")),
-    "nan-forms-missing": Defect(_fixture("pyarrow-floats-filters"), ("--ignore", "efficiency", "--ignore", "zero-form-missing")),
+    "zero-form-missing": Defect(
+        _fixture("pyarrow-floats-filters"),
+        ("--ignore", "efficiency", "--ignore", "nan-forms-missing"),
+    ),
+    "nan-forms-missing": Defect(
+        _fixture("pyarrow-floats-filters"),
+        ("--ignore", "efficiency", "--ignore", "zero-form-missing"),
+    ),
     "unreadable-filter": Defect(unreadable_filter),
     "overlapping-filter": Defect(overlapping_filter),
-    "oversized-page": Defect(oversized_page, ("--ignore", "efficiency"), (("SBBF_CHECK_MAX_PAGE_BYTES", "1GiB"),)),
+    "oversized-page": Defect(
+        oversized_page, ("--ignore", "efficiency"), (("SBBF_CHECK_MAX_PAGE_BYTES", "1GiB"),)
+    ),
     "unknown-header": Defect(unknown_header),
     "draft-dialect": Defect(draft_dialect),
     "missing-length": Defect(missing_length),

@@ -24,26 +24,36 @@ from sbbf_tool.running.table import Change, Commit, LiveFile
 CHANGE = Change("ADD BLOOM FILTERS", ("id",))
 
 
-def copies_of(table: DeltaTable, files: Iterable[LiveFile] | None = None, run: str = "run-1") -> list[Replacement]:
+def copies_of(
+    table: DeltaTable, files: Iterable[LiveFile] | None = None, run: str = "run-1"
+) -> list[Replacement]:
     """Copy live files of a table byte by byte; those that cannot be replaced or are missing are left out."""
     replacements = []
     for file in table.live_files() if files is None else files:
         if file.unchangeable is None and os.path.exists(file.path):
             new = _copy_path(table, file, run)
             shutil.copyfile(file.path, new)
-            replacements.append(Replacement(file.path, new, os.path.getsize(new), 1_700_000_000_000))
+            replacements.append(
+                Replacement(file.path, new, os.path.getsize(new), 1_700_000_000_000)
+            )
     return replacements
 
 
 def find_copies(table: DeltaTable, run: str = "run-1") -> list[Replacement]:
     """Return the replacements of live files whose copies are beside them."""
     pairs = [(file.path, _copy_path(table, file, run)) for file in table.live_files()]
-    return [Replacement(old, new, os.path.getsize(new), 1_700_000_000_000) for old, new in pairs if os.path.exists(new)]
+    return [
+        Replacement(old, new, os.path.getsize(new), 1_700_000_000_000)
+        for old, new in pairs
+        if os.path.exists(new)
+    ]
 
 
 def _copy_path(table: DeltaTable, file: LiveFile, run: str) -> str:
     """Return the path of a copy that has the name of the first file, as those of real runs: a name of many runs would be too long."""
-    return table.copy_path(file, f"sbbf-{run}-{re.sub(r'^(sbbf-[a-z]+-[0-9]+-)+', '', os.path.basename(file.path))}")
+    return table.copy_path(
+        file, f"sbbf-{run}-{re.sub(r'^(sbbf-[a-z]+-[0-9]+-)+', '', os.path.basename(file.path))}"
+    )
 
 
 def open_table(path: Path | str) -> DeltaTable:
@@ -59,17 +69,24 @@ def commit_copies(path: Path | str, run: str = "run-1") -> Commit:
 
 
 def actions_of(path: Path, version: int) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "_delta_log" / f"{version:020d}.json").read_text().splitlines()]
+    return [
+        json.loads(line)
+        for line in (path / "_delta_log" / f"{version:020d}.json").read_text().splitlines()
+    ]
 
 
 def write_version(path: Path, version: int, *actions: dict[str, Any] | str) -> None:
     """Write a version of a log by hand."""
     lines = [action if isinstance(action, str) else json.dumps(action) for action in actions]
     (path / "_delta_log").mkdir(parents=True, exist_ok=True)
-    (path / "_delta_log" / f"{version:020d}.json").write_text("".join(f"{line}\n" for line in lines))
+    (path / "_delta_log" / f"{version:020d}.json").write_text(
+        "".join(f"{line}\n" for line in lines)
+    )
 
 
-def protocol(reader: int = 3, writer: int = 7, features: Iterable[str] = (), writer_only: Iterable[str] = ()) -> dict[str, Any]:
+def protocol(
+    reader: int = 3, writer: int = 7, features: Iterable[str] = (), writer_only: Iterable[str] = ()
+) -> dict[str, Any]:
     names = list(features)
     fields: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": writer}
     if reader >= 3:
@@ -80,7 +97,9 @@ def protocol(reader: int = 3, writer: int = 7, features: Iterable[str] = (), wri
 
 
 def metadata(
-    configuration: dict[str, str] | None = None, fields: list[dict[str, Any]] | None = None, by: list[str] | None = None
+    configuration: dict[str, str] | None = None,
+    fields: list[dict[str, Any]] | None = None,
+    by: list[str] | None = None,
 ) -> dict[str, Any]:
     fields = fields or [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
     schema = json.dumps({"type": "struct", "fields": fields})
@@ -96,14 +115,25 @@ def metadata(
 
 
 def add(path: str, **fields: Any) -> dict[str, Any]:
-    return {"add": {"path": path, "partitionValues": {}, "size": 3, "modificationTime": 1, "dataChange": True, **fields}}
+    return {
+        "add": {
+            "path": path,
+            "partitionValues": {},
+            "size": 3,
+            "modificationTime": 1,
+            "dataChange": True,
+            **fields,
+        }
+    }
 
 
 def remove(path: str, **fields: Any) -> dict[str, Any]:
     return {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True, **fields}}
 
 
-def before_create(table: DeltaTable, monkeypatch: pytest.MonkeyPatch, rival: Callable[[], object], times: int = 1) -> list[str]:
+def before_create(
+    table: DeltaTable, monkeypatch: pytest.MonkeyPatch, rival: Callable[[], object], times: int = 1
+) -> list[str]:
     """Let `rival` act just before each of the first `times` versions is created; return the list of versions that were tried."""
     create = table._folders.create
     tries: list[str] = []
@@ -124,10 +154,17 @@ _Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*
 
 def inline_vector(rows: list[int]) -> dict[str, Any]:
     """Return a deletion vector of an even number of rows below 65,536, with its content in the log."""
-    bitmap = struct.pack("<iiHHi", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(f"<{len(rows)}H", *rows)
+    bitmap = struct.pack("<iiHHi", 12346, 1, 0, len(rows) - 1, 16) + struct.pack(
+        f"<{len(rows)}H", *rows
+    )
     data = struct.pack("<iqi", 1681511377, 1, 0) + bitmap
     text = b85encode(data).translate(bytes.maketrans(_B85, _Z85)).decode()
-    return {"storageType": "i", "pathOrInlineDv": text, "sizeInBytes": len(data), "cardinality": len(rows)}
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": text,
+        "sizeInBytes": len(data),
+        "cardinality": len(rows),
+    }
 
 
 def vector_bytes(rows: list[int]) -> bytes:
@@ -159,6 +196,14 @@ def write_table_with_vector(path: Path, kind: str, rows: list[int]) -> None:
         # The name is the example of PROTOCOL.md.
         text = "ab^-aqEH.-t@S}K{vb[*k^" if kind == "u" else f"file://{path}/other%20place/{name}"
         size = len(vector_bytes(rows))
-        descriptor = {"storageType": kind, "pathOrInlineDv": text, "offset": 7, "sizeInBytes": size, "cardinality": len(rows)}
-    write_version(path, 0, protocol(features=["deletionVectors"]), metadata(), add("a.parquet", **file))
+        descriptor = {
+            "storageType": kind,
+            "pathOrInlineDv": text,
+            "offset": 7,
+            "sizeInBytes": size,
+            "cardinality": len(rows),
+        }
+    write_version(
+        path, 0, protocol(features=["deletionVectors"]), metadata(), add("a.parquet", **file)
+    )
     write_version(path, 1, remove("a.parquet"), add("a.parquet", deletionVector=descriptor, **file))

@@ -12,14 +12,22 @@ import pyarrow as pa
 
 
 def rows_of(first: int, count: int, day: str = "a") -> pa.Table:
-    return pa.table({"id": pa.array(range(first, first + count), pa.int64()), "day": pa.array([day] * count)})
+    return pa.table(
+        {"id": pa.array(range(first, first + count), pa.int64()), "day": pa.array([day] * count)}
+    )
 
 
 def make_table(path: Path, files: int = 3, partitioned: bool = False, **options: Any) -> Path:
     """Write a table of `files` files with ten rows each, one version a file."""
     by = {"partition_by": ["day"]} if partitioned else {}
     for number in range(files):
-        deltalake.write_deltalake(path, rows_of(number * 10, 10, "ab"[number % 2]), mode="append", **(options if number == 0 else {}), **by)
+        deltalake.write_deltalake(
+            path,
+            rows_of(number * 10, 10, "ab"[number % 2]),
+            mode="append",
+            **(options if number == 0 else {}),
+            **by,
+        )
     return path
 
 
@@ -43,5 +51,10 @@ def read_rows(path: Path | str, version: int | None = None) -> list[str] | str:
 
 def ids_of(path: Path | str, version: int | None = None) -> list[int]:
     table = deltalake.DeltaTable(path, version=version)
-    answer = deltalake.QueryBuilder().register("t", table).execute("select id from t order by id").read_all()
+    answer = (
+        deltalake.QueryBuilder()
+        .register("t", table)
+        .execute("select id from t order by id")
+        .read_all()
+    )
     return pa.table(answer).column("id").to_pylist()

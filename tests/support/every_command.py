@@ -31,7 +31,12 @@ WORKING: dict[str, list[str]] = {
     "schema": ["inspect"],
     "help": ["exit-codes"],
     "conformance make": ["corpus", "--select", "types/int8.parquet"],
-    "conformance run": ["--reader", "false {file} {column} {value}", "--select", "booleans/empty.parquet"],
+    "conformance run": [
+        "--reader",
+        "false {file} {column} {value}",
+        "--select",
+        "booleans/empty.parquet",
+    ],
     "paimon inspect": [TABLE],
     "paimon probe": [TABLE, COLUMN, "1"],
     "paimon build": [DATA_FILE, "-c", COLUMN],
@@ -51,12 +56,23 @@ def formats_of(command: click.Command) -> list[list[str]]:
     for parameter in command.params:
         if parameter.name == "form":
             assert isinstance(parameter.type, click.Choice)
-            return [[], *(["--format", str(choice)] for choice in parameter.type.choices if choice not in ("table", "parquet", *_EXACT))]
+            return [
+                [],
+                *(
+                    ["--format", str(choice)]
+                    for choice in parameter.type.choices
+                    if choice not in ("table", "parquet", *_EXACT)
+                ),
+            ]
     return [[]]
 
 
 def text_options(command: click.Command) -> Iterator[str]:
     """Return the options that take any text."""
     for parameter in command.params:
-        if isinstance(parameter, click.Option) and not parameter.is_flag and parameter.type.name in ("text", "path"):
+        if (
+            isinstance(parameter, click.Option)
+            and not parameter.is_flag
+            and parameter.type.name in ("text", "path")
+        ):
             yield max(parameter.opts, key=len)

@@ -15,11 +15,15 @@ from sbbf_tool.parquet.footer_structs import FooterStructs
 from sbbf_tool.parquet.idl.ttypes import ColumnChunk, ColumnMetaData, RowGroup
 from sbbf_tool.parquet.splice import set_filters, walk_to_chunks
 
-needs_walker = pytest.mark.skipif(not footer_structs.has_walker, reason="the extension _compact was not built")
+needs_walker = pytest.mark.skipif(
+    not footer_structs.has_walker, reason="the extension _compact was not built"
+)
 
 INTEGERS_AND_TEXT = (6, 8, 10, 11)
 """Numbers of Thrift's `TType`."""
-FIELDS = [spec[2] for cls in (ColumnChunk, ColumnMetaData) for spec in cls.thrift_spec if spec is not None]
+FIELDS = [
+    spec[2] for cls in (ColumnChunk, ColumnMetaData) for spec in cls.thrift_spec if spec is not None
+]
 NUMBERS = [
     spec[2]
     for cls in (ColumnChunk, ColumnMetaData)
@@ -45,7 +49,11 @@ def assert_index_agrees(raw: bytes) -> bool:
         structs, expected = FooterStructs(raw), FooterStructs(raw, whole=True)
         assert repr(structs.metadata) == repr(expected.metadata)
         assert_same_row_groups(structs, expected)
-        keys = {(number, column) for number in range(expected.num_row_groups) for column in range(expected.num_chunks(number) or 0)}
+        keys = {
+            (number, column)
+            for number in range(expected.num_row_groups)
+            for column in range(expected.num_chunks(number) or 0)
+        }
         assert [(key, index.chunk_start(*key)) for key in sorted(keys)] == walk_to_chunks(raw, keys)
         assert index.chunk_start(expected.num_row_groups, 0) is index.chunk_start(-1, 0) is None
     with_index = describe_footer(raw)
@@ -61,16 +69,25 @@ def assert_same_row_groups(structs: FooterStructs, expected: FooterStructs) -> N
     for number in range(expected.num_row_groups):
         num_chunks = expected.num_chunks(number)
         assert structs.num_chunks(number) == num_chunks is not None
-        assert _without_chunks(structs.row_group(number)) == _without_chunks(expected.row_group(number))
+        assert _without_chunks(structs.row_group(number)) == _without_chunks(
+            expected.row_group(number)
+        )
         chunks = [repr(chunk) for chunk in expected.column_chunks(number)]
         assert [repr(chunk) for chunk in structs.column_chunks(number)] == chunks
-        assert [repr(structs.column_chunk(number, column)) for column in range(num_chunks)] == chunks
+        assert [
+            repr(structs.column_chunk(number, column)) for column in range(num_chunks)
+        ] == chunks
     for name in NUMBERS:
         if name != TEXT:
             assert [*structs.numbers(name)[0]] == [*expected.numbers(name)[0]], name
-    assert [bool(length) for length in structs.numbers(TEXT)[0]] == [bool(length) for length in expected.numbers(TEXT)[0]]
+    assert [bool(length) for length in structs.numbers(TEXT)[0]] == [
+        bool(length) for length in expected.numbers(TEXT)[0]
+    ]
     for flags, expected_flags, name in zip(
-        structs.numbers(*FIELDS, presence=True), expected.numbers(*FIELDS, presence=True), FIELDS, strict=True
+        structs.numbers(*FIELDS, presence=True),
+        expected.numbers(*FIELDS, presence=True),
+        FIELDS,
+        strict=True,
     ):
         # A generated class has 0 in place of a `file_offset` that is not stated.
         assert name == "file_offset" or [*flags] == [*expected_flags], name
@@ -86,10 +103,23 @@ def describe_footer(raw: bytes) -> object:
         footer = Footer(raw, 4)
     except UnreadableError as error:
         return str(error)
-    keys = [(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns][:8]
-    facts = [footer.filter_places(), footer.recorded_chunks(), footer.has_locked_chunks(), footer.has_encrypted_chunks]
+    keys = [
+        (number, column.index)
+        for number in range(footer.num_row_groups)
+        for column in footer.columns
+    ][:8]
+    facts = [
+        footer.filter_places(),
+        footer.recorded_chunks(),
+        footer.has_locked_chunks(),
+        footer.has_encrypted_chunks,
+    ]
     try:
-        return *facts, footer.set_filters(dict.fromkeys(keys)), set_filters(raw, dict.fromkeys(keys))
+        return (
+            *facts,
+            footer.set_filters(dict.fromkeys(keys)),
+            set_filters(raw, dict.fromkeys(keys)),
+        )
     except UnreadableError as error:
         return *facts, str(error)
 

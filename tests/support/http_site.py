@@ -53,11 +53,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(412, b"", validators)
         elif "range" in headers and site.knows_ranges:
             first, last = headers["range"].removeprefix("bytes=").split("-")
-            start, end = (max(0, len(data) - int(last)), len(data)) if not first else (int(first), min(int(last) + 1, len(data)))
+            start, end = (
+                (max(0, len(data) - int(last)), len(data))
+                if not first
+                else (int(first), min(int(last) + 1, len(data)))
+            )
             if start >= len(data):
                 self._answer(416, b"", validators)
             else:
-                self._answer(206, data[start:end], [*validators, ("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")])
+                self._answer(
+                    206,
+                    data[start:end],
+                    [*validators, ("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")],
+                )
         else:
             self._answer(200, data, validators)
 
@@ -65,7 +73,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, data: bytes, headers: list[tuple[str, str]]) -> None:
         self.send_response_only(status)
-        for name, value in (*headers, *self.site.headers.items(), ("Content-Length", str(len(data)))):
+        for name, value in (
+            *headers,
+            *self.site.headers.items(),
+            ("Content-Length", str(len(data))),
+        ):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
@@ -73,12 +85,16 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve(handler: type[BaseHTTPRequestHandler], kind: type[ThreadingHTTPServer] = ThreadingHTTPServer) -> Iterator[Any]:
+def serve(
+    handler: type[BaseHTTPRequestHandler], kind: type[ThreadingHTTPServer] = ThreadingHTTPServer
+) -> Iterator[Any]:
     """Run a server on loopback for the length of the block; yield it, with its address as `url`."""
     server: Any = kind(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     server.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield server

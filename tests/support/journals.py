@@ -19,7 +19,12 @@ STRANGER = 54321
 
 def entry_of(old: bytes, new: bytes) -> dict[str, Any]:
     """Return the journal entry of an append that made `new` of `old`."""
-    return {"length": len(old), "ends_with": old[-64:].hex(), "new_length": len(new), "new_ends_with": new[-64:].hex()}
+    return {
+        "length": len(old),
+        "ends_with": old[-64:].hex(),
+        "new_length": len(new),
+        "new_ends_with": new[-64:].hex(),
+    }
 
 
 def place(file: Path, entry: Mapping[str, Any] | bytes) -> Path:
@@ -41,7 +46,9 @@ class Plant(NamedTuple):
 def _text(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path, dict[str, Any]], None]:
     def make(journal: Path, entry: dict[str, Any]) -> None:
         new_text = change(entry)
-        journal.write_bytes(new_text if isinstance(new_text, bytes) else json.dumps(new_text).encode())
+        journal.write_bytes(
+            new_text if isinstance(new_text, bytes) else json.dumps(new_text).encode()
+        )
         journal.chmod(0o600)
 
     return make
@@ -79,7 +86,13 @@ def _without(name: str) -> Callable[[Path, dict[str, Any]], None]:
 
 
 def _raw_length(text: bytes) -> Callable[[Path, dict[str, Any]], None]:
-    return _text(lambda entry: json.dumps({**entry, "length": 0}).encode().replace(b'"length": 0', b'"length": ' + text))
+    return _text(
+        lambda entry: (
+            json.dumps({**entry, "length": 0})
+            .encode()
+            .replace(b'"length": 0', b'"length": ' + text)
+        )
+    )
 
 
 _NOT_OURS = "is not a journal as sbbf writes it"
@@ -87,12 +100,26 @@ PLANTS = {
     "a FIFO": Plant(lambda journal, entry: os.mkfifo(journal, 0o600), "not a regular file"),
     "a folder": Plant(lambda journal, entry: journal.mkdir(0o700), "not a regular file"),
     "a socket": Plant(_socket, "not a regular file"),
-    "a device": Plant(lambda journal, entry: os.mknod(journal, 0o600 | stat.S_IFCHR, os.makedev(1, 5)), "not a regular file", True),
-    "a link to /dev/zero": Plant(lambda journal, entry: journal.symlink_to("/dev/zero"), "not a regular file"),
+    "a device": Plant(
+        lambda journal, entry: os.mknod(journal, 0o600 | stat.S_IFCHR, os.makedev(1, 5)),
+        "not a regular file",
+        True,
+    ),
+    "a link to /dev/zero": Plant(
+        lambda journal, entry: journal.symlink_to("/dev/zero"), "not a regular file"
+    ),
     "a link to a sound one": Plant(_link, "not a regular file"),
-    "two links": Plant(_sound(lambda journal: os.link(journal, journal.with_name("other"))), "has 2 names"),
-    "group-writable": Plant(_sound(lambda journal: journal.chmod(0o620)), "its group or other users can write it"),
-    "of another user": Plant(_sound(lambda journal: os.chown(journal, STRANGER, STRANGER)), "belongs neither to the file's owner", True),
+    "two links": Plant(
+        _sound(lambda journal: os.link(journal, journal.with_name("other"))), "has 2 names"
+    ),
+    "group-writable": Plant(
+        _sound(lambda journal: journal.chmod(0o620)), "its group or other users can write it"
+    ),
+    "of another user": Plant(
+        _sound(lambda journal: os.chown(journal, STRANGER, STRANGER)),
+        "belongs neither to the file's owner",
+        True,
+    ),
     "too large": Plant(_text(lambda entry: json.dumps(entry).encode().ljust(4097)), "4,097 bytes"),
     "empty": Plant(_text(lambda entry: b""), _NOT_OURS),
     "half": Plant(_text(lambda entry: json.dumps(entry).encode()[:50]), _NOT_OURS),
@@ -108,8 +135,13 @@ PLANTS = {
     "length 0": Plant(_with(length=0, ends_with=""), _NOT_OURS),
     "negative": Plant(_with(length=-1), _NOT_OURS),
     "no bytes": Plant(_with(ends_with=""), _NOT_OURS),
-    "wrong tail": Plant(_text(lambda entry: {**entry, "ends_with": entry["ends_with"][:-8] + b"PAR2".hex()}), _NOT_OURS),
-    "shorter than before": Plant(_text(lambda entry: {**entry, "new_length": entry["length"] - 1}), _NOT_OURS),
+    "wrong tail": Plant(
+        _text(lambda entry: {**entry, "ends_with": entry["ends_with"][:-8] + b"PAR2".hex()}),
+        _NOT_OURS,
+    ),
+    "shorter than before": Plant(
+        _text(lambda entry: {**entry, "new_length": entry["length"] - 1}), _NOT_OURS
+    ),
 }
 
 

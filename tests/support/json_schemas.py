@@ -29,4 +29,8 @@ def _without_other_fields(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     result = {key: _without_other_fields(value) for key, value in schema.items()}
-    return {**result, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else result
+    return (
+        {**result, "additionalProperties": False}
+        if isinstance(schema.get("properties"), dict)
+        else result
+    )

@@ -22,7 +22,12 @@ class JsonTable(LakeTable):
     format = "Json"
     takes_properties = True
 
-    def __init__(self, location: Path, columns: ColumnNames | None = None, before_commit: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        location: Path,
+        columns: ColumnNames | None = None,
+        before_commit: Callable[[], None] | None = None,
+    ) -> None:
         self.name = self.location = str(location)
         self.columns = columns or ColumnNames()
         self.properties: Mapping[str, str] = {}
@@ -35,7 +40,9 @@ class JsonTable(LakeTable):
         return sorted(int(path.stem) for path in Path(self.location, "_versions").iterdir())
 
     def entries(self, number: int | None = None) -> list[dict[str, Any]]:
-        path = Path(self.location, "_versions", f"{self.versions()[-1] if number is None else number}.json")
+        path = Path(
+            self.location, "_versions", f"{self.versions()[-1] if number is None else number}.json"
+        )
         return json.loads(path.read_text())
 
     def write(self, entries: list[dict[str, Any]]) -> int:
@@ -46,7 +53,9 @@ class JsonTable(LakeTable):
     def live_files(self) -> Iterable[LiveFile]:
         for entry in self.entries(self._number):
             path = os.path.join(self.location, entry["path"])
-            yield LiveFile(path, entry.get("bytes"), entry.get("partition", {}), entry.get("unchangeable"))
+            yield LiveFile(
+                path, entry.get("bytes"), entry.get("partition", {}), entry.get("unchangeable")
+            )
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         if os.path.exists(os.path.join(self.location, "_frozen")):
@@ -62,16 +71,29 @@ class JsonTable(LakeTable):
         self.ensure_changeable()
         new = {os.path.relpath(each.old_path, self.location): each for each in replacements}
         entries = self.entries()
-        missing = [each.old_path for path, each in new.items() if path not in {entry["path"] for entry in entries}]
+        missing = [
+            each.old_path
+            for path, each in new.items()
+            if path not in {entry["path"] for entry in entries}
+        ]
         for entry in entries:
             if entry["path"] in new:
                 replacement = new[entry["path"]]
-                entry.update(path=os.path.relpath(replacement.new_path, self.location), bytes=replacement.new_bytes)
+                entry.update(
+                    path=os.path.relpath(replacement.new_path, self.location),
+                    bytes=replacement.new_bytes,
+                )
         number = self.write(entries)
-        return Commit(f"version {number}", len(new) - len(missing), tuple(missing), 0, f"restore {number - 1}")
+        return Commit(
+            f"version {number}", len(new) - len(missing), tuple(missing), 0, f"restore {number - 1}"
+        )
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        return names & {os.path.basename(entry["path"]) for number in self.versions() for entry in self.entries(number)}
+        return names & {
+            os.path.basename(entry["path"])
+            for number in self.versions()
+            for entry in self.entries(number)
+        }
 
 
 def make_table(folder: Path, num_files: int = 3, rows: int = 500, **options: Any) -> JsonTable:
@@ -83,7 +105,13 @@ def make_table(folder: Path, num_files: int = 3, rows: int = 500, **options: Any
         ids = range(day * rows, (day + 1) * rows)
         pq.write_table(pa.table({"id": ids, "name": [f"n{number}" for number in ids]}), path)
         partition = {"day": str(day)}
-        entries.append({"path": os.path.relpath(path, folder), "bytes": path.stat().st_size, "partition": partition})
+        entries.append(
+            {
+                "path": os.path.relpath(path, folder),
+                "bytes": path.stat().st_size,
+                "partition": partition,
+            }
+        )
     (folder / "_versions").mkdir(parents=True)
     (folder / "_versions" / "0.json").write_text(json.dumps(entries))
     return JsonTable(folder, **options)
@@ -91,7 +119,11 @@ def make_table(folder: Path, num_files: int = 3, rows: int = 500, **options: Any
 
 def rows_of(table: JsonTable) -> list[dict[str, Any]]:
     """Read all rows of the newest version."""
-    return [row for entry in table.entries() for row in pq.read_table(Path(table.location, entry["path"]), partitioning=None).to_pylist()]
+    return [
+        row
+        for entry in table.entries()
+        for row in pq.read_table(Path(table.location, entry["path"]), partitioning=None).to_pylist()
+    ]
 
 
 def copies_in(table: JsonTable) -> list[str]:

@@ -66,7 +66,10 @@ def large_file(path: Path, row_groups: int, rows_a_group: int = 50_000) -> Path:
     with pq.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
         for number in range(row_groups):
             ids = np.arange(number * rows_a_group, (number + 1) * rows_a_group)
-            writer.write_table(pa.table({"id": ids, "key": rng.integers(0, 1 << 62, rows_a_group)}), row_group_size=rows_a_group)
+            writer.write_table(
+                pa.table({"id": ids, "key": rng.integers(0, 1 << 62, rows_a_group)}),
+                row_group_size=rows_a_group,
+            )
     return path
 
 
@@ -128,20 +131,27 @@ class _Base64(pe.KmsClient):
 
 def _encrypted(path: Path) -> None:
     configuration = pe.EncryptionConfiguration(footer_key="f", column_keys={"k": ["id", "name"]})
-    properties = pe.CryptoFactory(_Base64).file_encryption_properties(pe.KmsConnectionConfig(), configuration)
+    properties = pe.CryptoFactory(_Base64).file_encryption_properties(
+        pe.KmsConnectionConfig(), configuration
+    )
     with pq.ParquetWriter(path, table(0).schema, encryption_properties=properties) as writer:
         writer.write_table(table(0))
 
 
 def statuses(folder: Path, outcomes: Iterable[Row[AddReport]]) -> dict[str, str]:
     """Return the status of each file by its name below the folder, without its extension."""
-    return {outcome.path.removeprefix(f"{folder}/").removesuffix(".parquet"): outcome.status for outcome in outcomes}
+    return {
+        outcome.path.removeprefix(f"{folder}/").removesuffix(".parquet"): outcome.status
+        for outcome in outcomes
+    }
 
 
 def digests(folder: Path) -> dict[str, str]:
     """Return a digest of every file below a folder, hidden ones included."""
     return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*")) if path.is_file()
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
     }
 
 
@@ -151,6 +161,10 @@ def assert_has_filters(folder: Path, columns: tuple[str, ...]) -> None:
     for path in sorted(folder.rglob("*.parquet")):
         report = verify(path)
         metadata = pq.read_metadata(path)
-        expected = {(number, column) for number in range(metadata.num_row_groups) for column in columns}
-        assert {(result.row_group, result.column) for result in report.filters if result.is_verified} >= expected, path
+        expected = {
+            (number, column) for number in range(metadata.num_row_groups) for column in columns
+        }
+        assert {
+            (result.row_group, result.column) for result in report.filters if result.is_verified
+        } >= expected, path
         pq.read_table(path)

@@ -78,11 +78,17 @@ def reason_to_skip(name: str, error: BaseException) -> str | None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--oldest", action="store_true", help="Skip, by name, tests whose oracle is a newer pyarrow than the installed one.")
+    parser.addoption(
+        "--oldest",
+        action="store_true",
+        help="Skip, by name, tests whose oracle is a newer pyarrow than the installed one.",
+    )
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed and call.excinfo is not None and item.config.getoption("--oldest"):
         reason = reason_to_skip(item.nodeid, call.excinfo.value)

@@ -42,9 +42,15 @@ class Page(NamedTuple):
     stated_size: int
 
     def header(self) -> PageHeader:
-        header = PageHeader(type=self.kind, compressed_page_size=len(self.stored), uncompressed_page_size=self.stated_size)
+        header = PageHeader(
+            type=self.kind,
+            compressed_page_size=len(self.stored),
+            uncompressed_page_size=self.stated_size,
+        )
         if self.kind == PageType.DICTIONARY_PAGE:
-            header.dictionary_page_header = DictionaryPageHeader(num_values=self.values, encoding=self.encoding)
+            header.dictionary_page_header = DictionaryPageHeader(
+                num_values=self.values, encoding=self.encoding
+            )
         elif self.kind == PageType.DATA_PAGE:
             header.data_page_header = DataPageHeader(
                 num_values=self.values,
@@ -73,24 +79,38 @@ def write_pages(path: Path, codec: int, pages: Sequence[Page], physical: int = T
     values = sum(page.values for page in pages if page.kind != PageType.DICTIONARY_PAGE)
     meta = ColumnMetaData(
         type=physical,
-        encodings=sorted({page.encoding for page in pages} - ({Encoding.PLAIN} if has_dictionary else set())),
+        encodings=sorted(
+            {page.encoding for page in pages} - ({Encoding.PLAIN} if has_dictionary else set())
+        ),
         path_in_schema=["v"],
         codec=codec,
         num_values=values,
         total_uncompressed_size=sum(page.stated_size for page in pages),
         total_compressed_size=len(chunk),
         dictionary_page_offset=len(MAGIC) if has_dictionary else None,
-        data_page_offset=len(MAGIC) + (len(build_struct(first.header())) + len(first.stored) if has_dictionary else 0),
+        data_page_offset=len(MAGIC)
+        + (len(build_struct(first.header())) + len(first.stored) if has_dictionary else 0),
         bloom_filter_offset=len(MAGIC) + len(chunk),
         bloom_filter_length=len(header) + BITSET_BYTES,
-        encoding_stats=[PageEncodingStats(page_type=page.kind, encoding=page.encoding, count=1) for page in pages],
+        encoding_stats=[
+            PageEncodingStats(page_type=page.kind, encoding=page.encoding, count=1)
+            for page in pages
+        ],
     )
     schema = [
         SchemaElement(name="schema", num_children=1),
         SchemaElement(name="v", type=physical, repetition_type=FieldRepetitionType.REQUIRED),
     ]
-    group = RowGroup(columns=[ColumnChunk(file_offset=0, meta_data=meta)], total_byte_size=len(chunk), num_rows=values)
-    footer = build_struct(FileMetaData(version=2, schema=schema, num_rows=values, row_groups=[group], created_by="by hand"))
+    group = RowGroup(
+        columns=[ColumnChunk(file_offset=0, meta_data=meta)],
+        total_byte_size=len(chunk),
+        num_rows=values,
+    )
+    footer = build_struct(
+        FileMetaData(
+            version=2, schema=schema, num_rows=values, row_groups=[group], created_by="by hand"
+        )
+    )
     path.write_bytes(body + footer + build_tail(footer))
     return path
 

@@ -29,7 +29,10 @@ PAGES = [
 ]
 HOME = "/home/you"
 """Stands for the folder of a page in what its commands print."""
-BLOCK = re.compile(r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 class Block(NamedTuple):
@@ -50,14 +53,25 @@ def name_of(page: Path) -> str:
 def blocks_of(page: Path) -> list[Block]:
     text = page.read_text()
     return [
-        Block(page, number, text.count("\n", 0, match.start("kind")) + 1, match["kind"], match["body"], match["reason"])
+        Block(
+            page,
+            number,
+            text.count("\n", 0, match.start("kind")) + 1,
+            match["kind"],
+            match["body"],
+            match["reason"],
+        )
         for number, match in enumerate(BLOCK.finditer(text))
     ]
 
 
 def example(guide: str, text: str) -> Block:
     """Return the block of a how-to guide that has this text and is not run as it is."""
-    (block,) = (block for block in blocks_of(REPOSITORY / "docs" / "how-to" / guide) if block.reason and text in block.body)
+    (block,) = (
+        block
+        for block in blocks_of(REPOSITORY / "docs" / "how-to" / guide)
+        if block.reason and text in block.body
+    )
     return block
 
 
@@ -72,7 +86,13 @@ def environment() -> dict[str, str]:
     # The `sbbf` of the environment that runs the tests, whatever else the machine has.
     path = f"{os.path.dirname(sys.executable)}{os.pathsep}{os.environ['PATH']}"
     java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # half the time for a Spark of seconds
-    return {**os.environ, "PATH": path, "COLUMNS": "100", "LC_ALL": "C.UTF-8", "JDK_JAVA_OPTIONS": java}
+    return {
+        **os.environ,
+        "PATH": path,
+        "COLUMNS": "100",
+        "LC_ALL": "C.UTF-8",
+        "JDK_JAVA_OPTIONS": java,
+    }
 
 
 def run_console(body: str, folder: Path) -> str:
@@ -81,22 +101,35 @@ def run_console(body: str, folder: Path) -> str:
     for line in body.splitlines():
         if line.startswith("$ "):
             command = line.removeprefix("$ ")
-            needs_shell = not command.startswith("sbbf ") or re.search(r"[*?\[|<>&;$`~{]|--run|--jobs|--on spark", command)
-            output = run_in_shell(command, folder) if needs_shell else run_in_process(shlex.split(command)[1:], folder)[1]
+            needs_shell = not command.startswith("sbbf ") or re.search(
+                r"[*?\[|<>&;$`~{]|--run|--jobs|--on spark", command
+            )
+            output = (
+                run_in_shell(command, folder)
+                if needs_shell
+                else run_in_process(shlex.split(command)[1:], folder)[1]
+            )
             lines += [line, *output.rstrip("\n").splitlines()]
     return "".join(f"{line}\n" for line in lines)
 
 
 def run_in_shell(command: str, folder: Path) -> str:
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return str(subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), **options).stdout)  # type: ignore[call-overload]
+    return str(
+        subprocess.run(["bash", "-c", command], cwd=folder, env=environment(), **options).stdout
+    )  # type: ignore[call-overload]
 
 
 def run_in_process(arguments: list[str], folder: Path) -> tuple[int, str]:
     """Run `sbbf` here, which saves the start of Python; return its exit code and what it prints."""
     from sbbf_tool.cli import run
 
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile("w+") as output, redirect_stdout(output), redirect_stderr(output):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryFile("w+") as output,
+        redirect_stdout(output),
+        redirect_stderr(output),
+    ):
         patch.chdir(folder)
         for name, value in environment().items():
             patch.setenv(name, value)
@@ -191,5 +224,7 @@ def run_settings(body: str, folder: Path) -> str:
     path = folder / "settings" / ("pyproject.toml" if "[tool.sbbf" in body else "sbbf.toml")
     path.parent.mkdir(exist_ok=True)
     path.write_text(body)
-    code, output = run_in_process(["check", "fixtures/events.parquet", "--config", str(path)], folder)
+    code, output = run_in_process(
+        ["check", "fixtures/events.parquet", "--config", str(path)], folder
+    )
     return "" if code in (0, 1) else output

@@ -52,7 +52,9 @@ def values_of(column: str, row_group: int) -> list[object]:
     rows = ROWS[row_group * ROWS_A_GROUP : (row_group + 1) * ROWS_A_GROUP]
     if column == "nested.tag":
         return [tag for row in rows for tag in row.tags]
-    return [value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None]
+    return [
+        value for row in rows if (value := getattr(row, column.removeprefix("nested."))) is not None
+    ]
 
 
 @dataclass(frozen=True)
@@ -98,9 +100,19 @@ class ParquetJava:
     ) -> Path:
         """Write ROWS in three row groups with several pages per chunk."""
         schema = self._jvm.org.apache.parquet.schema.MessageTypeParser.parseMessageType(SCHEMA)
-        builder = self._hadoop.example.ExampleParquetWriter.builder(self._path(path)).withType(schema).withConf(self._conf)
-        builder = builder.withRowGroupRowCountLimit(ROWS_A_GROUP).withPageRowCountLimit(40).withDictionaryEncoding(dictionary)
-        builder = builder.withCompressionCodec(getattr(self._hadoop.metadata.CompressionCodecName, codec))
+        builder = (
+            self._hadoop.example.ExampleParquetWriter.builder(self._path(path))
+            .withType(schema)
+            .withConf(self._conf)
+        )
+        builder = (
+            builder.withRowGroupRowCountLimit(ROWS_A_GROUP)
+            .withPageRowCountLimit(40)
+            .withDictionaryEncoding(dictionary)
+        )
+        builder = builder.withCompressionCodec(
+            getattr(self._hadoop.metadata.CompressionCodecName, codec)
+        )
         version = self._jvm.org.apache.parquet.column.ParquetProperties.WriterVersion
         builder = builder.withWriterVersion(version.PARQUET_2_0 if v2 else version.PARQUET_1_0)
         for column in filters:
@@ -125,9 +137,19 @@ class ParquetJava:
         records = []
         while (group := reader.read()) is not None:
             nested = group.getGroup("nested", 0)
-            tags = tuple(nested.getString("tag", at) for at in range(nested.getFieldRepetitionCount("tag")))
+            tags = tuple(
+                nested.getString("tag", at) for at in range(nested.getFieldRepetitionCount("tag"))
+            )
             name = group.getString("name", 0) if group.getFieldRepetitionCount("name") else None
-            records.append(Row(group.getLong("id", 0), name, group.getDouble("score", 0), nested.getInteger("code", 0), tags))
+            records.append(
+                Row(
+                    group.getLong("id", 0),
+                    name,
+                    group.getDouble("score", 0),
+                    nested.getInteger("code", 0),
+                    tags,
+                )
+            )
         reader.close()
         return records
 
@@ -144,7 +166,9 @@ class ParquetJava:
         reader.close()
         return filter_by_place
 
-    def row_groups_read(self, path: Path, encryption: Encryption, column: str, value: object) -> int:
+    def row_groups_read(
+        self, path: Path, encryption: Encryption, column: str, value: object
+    ) -> int:
         """Count the row groups that remain for `column = value` by filters alone, without statistics and dictionaries."""
         reader = self._open(path, encryption, self._equals(column, value))
         count = reader.getRowGroups().size()
@@ -161,16 +185,23 @@ class ParquetJava:
     def _equals(self, column: str, value: object) -> Any:
         api = self._jvm.org.apache.parquet.filter2.predicate.FilterApi
         if isinstance(value, str):
-            return api.eq(api.binaryColumn(column), self._jvm.org.apache.parquet.io.api.Binary.fromString(value))
+            return api.eq(
+                api.binaryColumn(column),
+                self._jvm.org.apache.parquet.io.api.Binary.fromString(value),
+            )
         if isinstance(value, float):
             return api.eq(api.doubleColumn(column), value)
         return api.eq(api.longColumn(column), self._jvm.java.lang.Long.valueOf(value))
 
     def _open(self, path: Path, encryption: Encryption, predicate: Any = None) -> Any:
-        options = self._jvm.org.apache.parquet.HadoopReadOptions.builder(self._conf).withDecryption(self._decryption(encryption))
+        options = self._jvm.org.apache.parquet.HadoopReadOptions.builder(self._conf).withDecryption(
+            self._decryption(encryption)
+        )
         options = options.useStatsFilter(False).useDictionaryFilter(False).useBloomFilter(True)
         if predicate is not None:
-            options = options.withRecordFilter(self._jvm.org.apache.parquet.filter2.compat.FilterCompat.get(predicate))
+            options = options.withRecordFilter(
+                self._jvm.org.apache.parquet.filter2.compat.FilterCompat.get(predicate)
+            )
         file = self._hadoop.util.HadoopInputFile.fromPath(self._path(path), self._conf)
         return self._hadoop.ParquetFileReader.open(file, options.build())
 
@@ -189,10 +220,16 @@ class ParquetJava:
         if how.column_keys or how.footer_key_columns:
             columns = self._jvm.java.util.HashMap()
             for name, key in how.column_keys.items():
-                column = self._crypto.ColumnEncryptionProperties.builder(self._column(name)).withKey(key)
-                columns[self._column(name)] = (column.withKeyID(how.key_ids[key]) if key in how.key_ids else column).build()
+                column = self._crypto.ColumnEncryptionProperties.builder(
+                    self._column(name)
+                ).withKey(key)
+                columns[self._column(name)] = (
+                    column.withKeyID(how.key_ids[key]) if key in how.key_ids else column
+                ).build()
             for name in how.footer_key_columns:
-                columns[self._column(name)] = self._crypto.ColumnEncryptionProperties.builder(self._column(name)).build()
+                columns[self._column(name)] = self._crypto.ColumnEncryptionProperties.builder(
+                    self._column(name)
+                ).build()
             builder = builder.withEncryptedColumns(columns)
         return builder.build()
 
@@ -203,7 +240,11 @@ class ParquetJava:
         if how.column_keys:
             columns = self._jvm.java.util.HashMap()
             for name, key in how.column_keys.items():
-                columns[self._column(name)] = self._crypto.ColumnDecryptionProperties.builder(self._column(name)).withKey(key).build()
+                columns[self._column(name)] = (
+                    self._crypto.ColumnDecryptionProperties.builder(self._column(name))
+                    .withKey(key)
+                    .build()
+                )
             builder = builder.withColumnKeys(columns)
         return builder.build()
 

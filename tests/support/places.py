@@ -57,7 +57,12 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
     folder.mkdir()
     if not shutil.which("mount"):
         pytest.skip("no file system can be mounted: there is no mount")
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         pytest.skip(f"no file system can be mounted: {done.stderr.strip()}")
     try:

@@ -9,11 +9,15 @@ from sbbf_tool import run
 from sbbf_tool.verbs import Probe
 
 
-def count_present(name: object, values: Iterable[Any], column: str = "id", **options: Any) -> dict[Any, int]:
+def count_present(
+    name: object, values: Iterable[Any], column: str = "id", **options: Any
+) -> dict[Any, int]:
     """Return how many rows have each of these values; fail if reading does not show it."""
     texts = {str(value): value for value in values}
     counts: dict[Any, int] = {}
-    for row in run(Probe(column, list(texts.values()), confirm=True, rows=True), str(name), **options):
+    for row in run(
+        Probe(column, list(texts.values()), confirm=True, rows=True), str(name), **options
+    ):
         assert row.report is not None, row
         assert row.report.inconclusive == ()
         assert {hit.answer for hit in row.report.hits} <= {"present"}, row

@@ -25,7 +25,11 @@ DAYS = ("2026-01-01", "2026-01-02")
 
 def files_of(test: str) -> dict[str, str]:
     """Return the text of each file of the recipe that this test runs, by its path."""
-    bodies = [block.body for block in blocks_of(COOKBOOK) if block.reason == f"tests/cookbook/test_{test}.py runs it"]
+    bodies = [
+        block.body
+        for block in blocks_of(COOKBOOK)
+        if block.reason == f"tests/cookbook/test_{test}.py runs it"
+    ]
     return {match["path"]: body for body in bodies if (match := FILE_NAME.match(body))}
 
 
@@ -42,7 +46,9 @@ def install(name: str, version: str, *requirements: str, with_package: bool = Fa
     """Return the folder of the programs of an environment; if `with_package`, one that has what this package needs, see `run`."""
     packages = requirements or (f"{name}=={version}",)
     if with_package:
-        packages += tuple(tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"])
+        packages += tuple(
+            tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["dependencies"]
+        )
     try:
         return install_python(f"{name}-{version}", *packages).parent
     except NotInstallableError as error:

@@ -35,14 +35,21 @@ def events() -> pa.Table:
             "score": pa.array([n / 4 for n in numbers], pa.float64()),
             "flag": pa.array([n % 2 == 0 for n in numbers]),
             "nothing": pa.array([None] * ROWS, pa.int32()),
-            "tags": pa.array([[f"t{n}", f"t{n + 1}"] if n % 3 else None for n in numbers], pa.list_(pa.string())),
-            "point": pa.array([{"x": n, "y": n * 2} for n in numbers], pa.struct([("x", pa.int32()), ("y", pa.int32())])),
+            "tags": pa.array(
+                [[f"t{n}", f"t{n + 1}"] if n % 3 else None for n in numbers], pa.list_(pa.string())
+            ),
+            "point": pa.array(
+                [{"x": n, "y": n * 2} for n in numbers],
+                pa.struct([("x", pa.int32()), ("y", pa.int32())]),
+            ),
         }
     )
 
 
 def write_events(path: Path, **options: object) -> Path:
-    pq.write_table(events(), path, **{"row_group_size": ROW_GROUP_ROWS, "write_page_index": True, **options})
+    pq.write_table(
+        events(), path, **{"row_group_size": ROW_GROUP_ROWS, "write_page_index": True, **options}
+    )
     return path
 
 
@@ -73,7 +80,9 @@ def places(path: Path) -> dict[tuple[int, str], Place]:
         for at in range(group.num_columns):
             chunk = group.column(at)
             if chunk.bloom_filter_offset is not None:
-                filters[number, chunk.path_in_schema] = Place(chunk.bloom_filter_offset, chunk.bloom_filter_length)
+                filters[number, chunk.path_in_schema] = Place(
+                    chunk.bloom_filter_offset, chunk.bloom_filter_length
+                )
     return filters
 
 
@@ -91,10 +100,16 @@ def footer_start(data: bytes) -> int:
 
 def listing(folder: Path) -> dict[str, bytes]:
     """Return every file below a folder with its content, to compare two moments."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
-def build_elsewhere(path: str | os.PathLike[str], columns: Iterable[str], **options: Any) -> AddReport:
+def build_elsewhere(
+    path: str | os.PathLike[str], columns: Iterable[str], **options: Any
+) -> AddReport:
     """Return the report on filters that are written to another file, which is deleted."""
     with tempfile.TemporaryDirectory() as folder:
         return add_filters(path, columns, output=Path(folder, "new.parquet"), **options)
@@ -108,6 +123,8 @@ def stored(path: Path, name: str = "v") -> list[bytes]:
         for row_group in range(file.footer.num_row_groups):
             for values in read_chunk(file.footer, row_group, column, file.pages(row_group, column)):
                 plain = [values[position] for position in range(len(values))]
-                assert list(values.hashes()) == [xxhash.xxh64_intdigest(value, 0) for value in plain]
+                assert list(values.hashes()) == [
+                    xxhash.xxh64_intdigest(value, 0) for value in plain
+                ]
                 plain_values += plain
     return plain_values

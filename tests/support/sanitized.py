@@ -15,7 +15,15 @@ import sbbf_tool
 
 PACKAGE = Path(sbbf_tool.__path__[0])
 EXTENSIONS = (Path("bloom", "_kernel.c"), Path("parquet", "_compact.c"))
-_FLAGS = ("-shared", "-fPIC", "-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+_FLAGS = (
+    "-shared",
+    "-fPIC",
+    "-g",
+    "-O1",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+)
 
 
 def build_sanitized(folder: Path) -> dict[str, str]:
@@ -23,11 +31,20 @@ def build_sanitized(folder: Path) -> dict[str, str]:
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("gcc is not installed")
-    shutil.copytree(PACKAGE, folder / "sbbf_tool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    shutil.copytree(
+        PACKAGE, folder / "sbbf_tool", ignore=shutil.ignore_patterns("*.so", "__pycache__")
+    )
     include = f"-I{sysconfig.get_paths()['include']}"
     for source in EXTENSIONS:
-        extension = folder / "sbbf_tool" / source.parent / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
-        subprocess.run([compiler, *_FLAGS, include, str(PACKAGE / source), "-o", str(extension)], check=True)
+        extension = (
+            folder
+            / "sbbf_tool"
+            / source.parent
+            / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        )
+        subprocess.run(
+            [compiler, *_FLAGS, include, str(PACKAGE / source), "-o", str(extension)], check=True
+        )
     return {
         **os.environ,
         "PYTHONPATH": str(folder),
@@ -41,7 +58,9 @@ def build_sanitized(folder: Path) -> dict[str, str]:
 
 
 def _runtime(compiler: str, name: str) -> str:
-    output = subprocess.run([compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+    output = subprocess.run(
+        [compiler, f"-print-file-name={name}"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     if not os.path.isabs(output):
         pytest.skip(f"{compiler} has no {name}")
     return output
@@ -49,6 +68,8 @@ def _runtime(compiler: str, name: str) -> str:
 
 def run_sanitized(arguments: list[str], environment: dict[str, str]) -> str:
     """Run Python with these arguments; return what it prints."""
-    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     return done.stdout

@@ -19,5 +19,13 @@ def assert_no_key(text: str) -> None:
 
 def _forms(secret: bytes) -> Iterator[str]:
     """Yield a key in hexadecimal, in base64, as it is, as numbers as Java and Scala print an array, and escaped as protobuf does."""
-    yield from (secret.hex(), b64encode(secret).decode().rstrip("="), secret.decode("latin-1"), ", ".join(map(str, secret)))
-    yield "".join(chr(byte) if 32 <= byte < 127 and chr(byte) not in "\"'\\" else f"\\{byte:03o}" for byte in secret)
+    yield from (
+        secret.hex(),
+        b64encode(secret).decode().rstrip("="),
+        secret.decode("latin-1"),
+        ", ".join(map(str, secret)),
+    )
+    yield "".join(
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in "\"'\\" else f"\\{byte:03o}"
+        for byte in secret
+    )

@@ -22,14 +22,19 @@ ALLOWED_SKIPS = Path(__file__).parents[1] / "allowed_skips.toml"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--stage", help="Fail for skips that are not of tests/allowed_skips.toml, under `always` or this name.")
+    parser.addoption(
+        "--stage",
+        help="Fail for skips that are not of tests/allowed_skips.toml, under `always` or this name.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--stage")
     if name:
         allowed = tomllib.loads(ALLOWED_SKIPS.read_text())
-        config.pluginmanager.register(Stage(config, name, allowed["always"] + allowed.get(name, [])), "stage")
+        config.pluginmanager.register(
+            Stage(config, name, allowed["always"] + allowed.get(name, [])), "stage"
+        )
 
 
 class Stage:
@@ -62,19 +67,30 @@ class Stage:
             self._config.workeroutput["skipped_modules"] = self._modules
             return
         self._skips.update(self._modules.values())
-        for reason in [reason for reason in self._skips if any(re.fullmatch(pattern, reason, re.DOTALL) for pattern in self._allowed)]:
+        for reason in [
+            reason
+            for reason in self._skips
+            if any(re.fullmatch(pattern, reason, re.DOTALL) for pattern in self._allowed)
+        ]:
             del self._skips[reason]
         if self._skips and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if table := os.environ.get("SBBF_STAGES"):
-            peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+            peak = max(
+                resource.getrusage(who).ru_maxrss
+                for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            )
             megabytes = peak / (1e6 if sys.platform == "darwin" else 1e3)
             with open(table, "a") as lines:
-                lines.write(f"{self._name:24}{self._cases:7}{time.monotonic() - self._begin:7.0f} s{megabytes:7.0f} MB\n")
+                lines.write(
+                    f"{self._name:24}{self._cases:7}{time.monotonic() - self._begin:7.0f} s{megabytes:7.0f} MB\n"
+                )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._skips and not hasattr(self._config, "workeroutput"):
-            terminalreporter.section(f"skips that stage {self._name} does not expect", red=True, bold=True)
+            terminalreporter.section(
+                f"skips that stage {self._name} does not expect", red=True, bold=True
+            )
             for reason, tests in sorted(self._skips.items()):
                 terminalreporter.write_line(f"{tests} skipped: {reason}")
 

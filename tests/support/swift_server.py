@@ -139,7 +139,9 @@ def _configure(folder: Path, ports: dict[str, int]) -> None:
     rings: list[str] = []
     for server, port in ports.items():
         text = _PROXY if server == "proxy" else _BACKEND
-        (folder / f"{server}.conf").write_text(text.format(folder=folder, port=port, server=server, user=user))
+        (folder / f"{server}.conf").write_text(
+            text.format(folder=folder, port=port, server=server, user=user)
+        )
         if server != "proxy":
             rings += [str(port), str(folder / f"{server}.ring.gz")]
     subprocess.run([sys.executable, "-c", _RING, *rings], check=True)
@@ -156,7 +158,11 @@ def _start(folder: Path, server: str) -> subprocess.Popen[bytes]:
     with open(folder / f"{server}.out", "wb") as out:
         code = _RUN.format(module=module, conf=str(folder / f"{server}.conf"))
         return subprocess.Popen(
-            [sys.executable, "-c", code], stdout=out, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ, "SWIFT_DIR": str(folder)}
+            [sys.executable, "-c", code],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**os.environ, "SWIFT_DIR": str(folder)},
         )
 
 

@@ -16,7 +16,9 @@ import pytest
 Decorator = Callable[[Callable[..., None]], Callable[..., None]]
 
 
-def each(names: str, rows: Iterable[Any], *, every: int = 1, heavy: Iterable[Any] = ()) -> Decorator:
+def each(
+    names: str, rows: Iterable[Any], *, every: int = 1, heavy: Iterable[Any] = ()
+) -> Decorator:
     """Call a test with each row of a table as the arguments `names`, like `pytest.mark.parametrize`, but as a single case.
 
     The rows of `heavy` are another case, which is a heavy test. With `every` the first case has one of so many rows, and the heavy one all.
@@ -32,8 +34,14 @@ def each(names: str, rows: Iterable[Any], *, every: int = 1, heavy: Iterable[Any
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         assert not hasattr(test, "hypothesis"), "draw the rows with st.sampled_from"
         signature = inspect.signature(test)
-        parameters = {name: parameter for name, parameter in signature.parameters.items() if name not in fields}
-        assert not tables["heavy"] or "rows_of_table" not in parameters, "two tables of a test have heavy rows"
+        parameters = {
+            name: parameter
+            for name, parameter in signature.parameters.items()
+            if name not in fields
+        }
+        assert not tables["heavy"] or "rows_of_table" not in parameters, (
+            "two tables of a test have heavy rows"
+        )
 
         @functools.wraps(test)
         def walk(*args: Any, request: pytest.FixtureRequest, **fixtures: Any) -> None:
@@ -73,7 +81,9 @@ def each(names: str, rows: Iterable[Any], *, every: int = 1, heavy: Iterable[Any
         walk.__signature__ = signature.replace(parameters=[*parameters.values(), *rest])  # type: ignore[attr-defined]
         if not tables["heavy"]:
             return walk
-        return pytest.mark.parametrize("rows_of_table", ["quick", pytest.param("heavy", marks=pytest.mark.heavy)])(walk)
+        return pytest.mark.parametrize(
+            "rows_of_table", ["quick", pytest.param("heavy", marks=pytest.mark.heavy)]
+        )(walk)
 
     return decorate
 
@@ -91,7 +101,11 @@ def _entry(path: Path) -> tuple[int, str | bytes | None]:
 
 def read_folder(folder: Path) -> dict[Path, tuple[int, str | bytes | None]]:
     """Return the mode and the content of everything below a folder, folders before what they hold."""
-    below = [Path(parent, name) for parent, folders, files in os.walk(folder) for name in (*folders, *files)]
+    below = [
+        Path(parent, name)
+        for parent, folders, files in os.walk(folder)
+        for name in (*folders, *files)
+    ]
     return {path: _entry(path) for path in below}
 
 
@@ -100,7 +114,9 @@ def restore_folder(folder: Path, before: dict[Path, tuple[int, str | bytes | Non
     after = read_folder(folder)
     for path in reversed(after):
         kept = before.get(path)
-        if kept is None or (kept != after[path] and (not stat.S_ISDIR(kept[0]) or not stat.S_ISDIR(after[path][0]))):
+        if kept is None or (
+            kept != after[path] and (not stat.S_ISDIR(kept[0]) or not stat.S_ISDIR(after[path][0]))
+        ):
             shutil.rmtree(path) if not path.is_symlink() and path.is_dir() else path.unlink()
     for path, (mode, content) in before.items():
         if isinstance(content, str) and not path.is_symlink():

@@ -83,7 +83,9 @@ class _Terminal:
         return b"".join(self._parts).removesuffix(_END).decode().replace("\r\n", "\n")
 
 
-def run_on_terminal(arguments: Sequence[str], columns: int, *, out_is_terminal: bool = True, **environment: str) -> Output:
+def run_on_terminal(
+    arguments: Sequence[str], columns: int, *, out_is_terminal: bool = True, **environment: str
+) -> Output:
     """Run a command whose standard output and standard error are terminals of this width; `environment` are variables for it."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
@@ -93,7 +95,12 @@ def run_on_terminal(arguments: Sequence[str], columns: int, *, out_is_terminal: 
         with _terminals(columns) as (out, err), open(os.devnull, "w") as nowhere:
             stream = out.stream if out_is_terminal else nowhere
             # click looks up the size of the terminal in the original stream.
-            for name, value in (("stdout", stream), ("stderr", err.stream), ("__stdout__", stream), ("__stderr__", err.stream)):
+            for name, value in (
+                ("stdout", stream),
+                ("stderr", err.stream),
+                ("__stdout__", stream),
+                ("__stderr__", err.stream),
+            ):
                 patch.setattr(sys, name, value)
             patch.setattr(Terminal, "shows_progress", lambda settings: False)
             code = run(list(arguments))

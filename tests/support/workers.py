@@ -25,7 +25,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     files = {argument.partition("::")[0] for argument in config.args}
     if len(files) == 1 and all(file.endswith(".py") for file in files):
         return 0
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processors = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(processors + 1, _MOST_WORKERS)
 
 
@@ -33,7 +35,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Workers compare what they collected; a run without them would not see the difference.
     if addressed := [item.nodeid for item in items if " at 0x" in item.nodeid]:
-        raise pytest.UsageError(f"names of tests have addresses, which differ in each process: {addressed[0]}")
+        raise pytest.UsageError(
+            f"names of tests have addresses, which differ in each process: {addressed[0]}"
+        )
     if hasattr(config, "workerinput"):
         groups = {item: find_group(item.path) for item in items}
         weights: Counter[str] = Counter()

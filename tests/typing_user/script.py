@@ -50,7 +50,10 @@ def read(path: Path) -> None:
     assert_type(sbbf_tool.verify(path).is_sound, bool)
     assert_type(sbbf_tool.verify(path), VerifyReport)
     policy = sbbf_tool.Policy(
-        sbbf_tool.Limits(filters=(sbbf_tool.FilterSpec(("user_id",), judge="existence"),), max_fpp=0.01), fail_on="warning"
+        sbbf_tool.Limits(
+            filters=(sbbf_tool.FilterSpec(("user_id",), judge="existence"),), max_fpp=0.01
+        ),
+        fail_on="warning",
     )
     assert_type(sbbf_tool.check(path, policy), CheckReport)
     assert_type(sbbf_tool.check(path).findings, tuple[Finding, ...])
@@ -82,7 +85,9 @@ def many(path: Path) -> None:
     assert_type(sbbf_tool.run(Advise(["user_id = 42"]), paths, jobs=2), AdviceReport)
     add, edit = AddFilter(sbbf_tool.FilterSpec(("user_id",))), sbbf_tool.Edit(in_place=True)
     assert_type(sbbf_tool.run(add, paths, edit=edit), sbbf_tool.Summary)
-    assert_type([commit.version for commit in sbbf_tool.run(add, paths, edit=edit).commits], list[str])
+    assert_type(
+        [commit.version for commit in sbbf_tool.run(add, paths, edit=edit).commits], list[str]
+    )
     with sbbf_tool.run(add, paths, edit=edit, errors="return") as rows:
         for changed in rows:
             assert_type(changed.report, AddReport | None)
@@ -107,5 +112,10 @@ def in_memory() -> None:
 
 try:
     read(Path(sys.argv[1]))
-except (sbbf_tool.UsageError, sbbf_tool.UnreadableError, sbbf_tool.RefusedError, sbbf_tool.WriteError) as error:
+except (
+    sbbf_tool.UsageError,
+    sbbf_tool.UnreadableError,
+    sbbf_tool.RefusedError,
+    sbbf_tool.WriteError,
+) as error:
     assert_type(error.message, str)

@@ -9,7 +9,16 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import RefusedError, SbbfError, UnreadableError, UsageError, add_filters, inspect, probe, remove_filters
+from sbbf_tool import (
+    RefusedError,
+    SbbfError,
+    UnreadableError,
+    UsageError,
+    add_filters,
+    inspect,
+    probe,
+    remove_filters,
+)
 from sbbf_tool.cli import run
 from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
@@ -19,14 +28,22 @@ CODES = {RefusedError: 4, UsageError: 2, UnreadableError: 3}
 
 
 def assert_refused(
-    work: Callable[[], object], folder: Path, *, message: str, hint: str, place: str | None = None, error: type[SbbfError] = RefusedError
+    work: Callable[[], object],
+    folder: Path,
+    *,
+    message: str,
+    hint: str,
+    place: str | None = None,
+    error: type[SbbfError] = RefusedError,
 ) -> None:
     """Assert that `work` raises this error and leaves every file of the folder unchanged."""
     before = listing(folder)
     with pytest.raises(error) as caught:
         work()
     assert type(caught.value) is error
-    assert caught.value.exit_code == next(code for kind, code in CODES.items() if issubclass(error, kind))
+    assert caught.value.exit_code == next(
+        code for kind, code in CODES.items() if issubclass(error, kind)
+    )
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
     assert place is None or caught.value.place == place
@@ -49,7 +66,9 @@ def outcome(work: Callable[[], object]) -> Outcome:
     return exception
 
 
-def ask_everything(path: Path, column: str, value: object, columns: Iterable[str] = ()) -> dict[str, Outcome]:
+def ask_everything(
+    path: Path, column: str, value: object, columns: Iterable[str] = ()
+) -> dict[str, Outcome]:
     """Return the answers of inspect, probe, add and remove. Their output is checked as far as possible, and then deleted."""
     answers = {
         "inspect": outcome(lambda: inspect(path, all_chunks=True)),
@@ -90,7 +109,16 @@ def _check_output(name: str, path: Path, out: Path) -> None:
 COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "inspect": lambda path: ["inspect", path],
     "probe": lambda path: ["probe", path, "id", "7"],
-    "add-filter": lambda path: ["add-filter", path, "-c", "id", "--rebuild", "all", "-o", f"{path}.out"],
+    "add-filter": lambda path: [
+        "add-filter",
+        path,
+        "-c",
+        "id",
+        "--rebuild",
+        "all",
+        "-o",
+        f"{path}.out",
+    ],
     "remove-filter": lambda path: ["remove-filter", path, "-o", f"{path}.out"],
 }
 

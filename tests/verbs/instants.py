@@ -42,7 +42,12 @@ def stored(day: int, nanos: int) -> bytes:
     return struct.pack("<qi", nanos, day)
 
 
-def write_int96(path: Path, row_groups: Iterable[list[bytes | None]], created_by: str | None = ARROW_21, **options: Any) -> Path:
+def write_int96(
+    path: Path,
+    row_groups: Iterable[list[bytes | None]],
+    created_by: str | None = ARROW_21,
+    **options: Any,
+) -> Path:
     """Write a file of one INT96 column, `at`, whose values are these bytes."""
     schema = pa.schema([("at", pa.binary(12))])
     with pq.ParquetWriter(path, schema, **options) as writer:

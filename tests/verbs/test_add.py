@@ -13,7 +13,16 @@ import pytest
 from sbbf_tool import BloomFilter, add_filters, verify
 from sbbf_tool.cli import main
 from sbbf_tool.verbs.add_filter import AddReport
-from support.samples import build_elsewhere, events, filter_at, footer_start, listing, places, write_column, write_events
+from support.samples import (
+    build_elsewhere,
+    events,
+    filter_at,
+    footer_start,
+    listing,
+    places,
+    write_column,
+    write_events,
+)
 from support.tables import each
 
 
@@ -54,9 +63,14 @@ def test_a_row_group_without_values_gets_no_filter(tmp_path, out):
     assert [pq.read_metadata(path).row_group(n).num_rows for n in range(3)] == [50, 0, 250]
     columns = ["id", "nothing", "tags.list.element"]
     report = add_filters(path, columns, output=out)
-    assert (report.without_values, set(places(out))) == (5, {(number, name) for number in (0, 2) for name in (columns[0], columns[2])})
+    assert (report.without_values, set(places(out))) == (
+        5,
+        {(number, name) for number in (0, 2) for name in (columns[0], columns[2])},
+    )
     assert pq.read_table(out).equals(table)
-    assert main(["check", str(out), *(word for name in columns for word in ("--require", name))]) == 0
+    assert (
+        main(["check", str(out), *(word for name in columns for word in ("--require", name))]) == 0
+    )
     assert main(["check", str(path), "--require", "nothing"]) == 0
     again = add_filters(out, columns, in_place=True)
     assert (again.filters, again.skipped, again.without_values) == ((), 4, 5)
@@ -65,7 +79,11 @@ def test_a_row_group_without_values_gets_no_filter(tmp_path, out):
 def contents(path, column):
     """Header and bitset of the filters of a column."""
     data = path.read_bytes()
-    return {key: data[place.offset : place.end] for key, place in places(path).items() if key[1] == column}
+    return {
+        key: data[place.offset : place.end]
+        for key, place in places(path).items()
+        if key[1] == column
+    }
 
 
 def test_existing_filters_are_replaced_only_on_request(plain, out, tmp_path):
@@ -74,7 +92,9 @@ def test_existing_filters_are_replaced_only_on_request(plain, out, tmp_path):
     again = tmp_path / "again.parquet"
     report = add_filters(out, ["id"], output=again, fpp=0.2, rebuild="all")
     assert contents(again, "name") == names
-    assert {row.offset for row in report.filters} == {places(again)[n, "id"].offset for n in range(3)}
+    assert {row.offset for row in report.filters} == {
+        places(again)[n, "id"].offset for n in range(3)
+    }
     assert again.read_bytes()[: plain.stat().st_size] == plain.read_bytes()
     assert again.stat().st_size < out.stat().st_size + 8
 
@@ -85,10 +105,19 @@ def test_column_chunks_that_have_their_filter_are_skipped(plain, out, tmp_path):
     before = listing(tmp_path)
     for ways in ({"in_place": True}, {"in_place": True, "append": True}, {"dry_run": True}):
         again = add_filters(out, ["id"], **ways)
-        assert (again.filters, again.skipped, again.data_bytes_read, again.bytes_added) == ((), 3, 0, 0)
+        assert (again.filters, again.skipped, again.data_bytes_read, again.bytes_added) == (
+            (),
+            3,
+            0,
+            0,
+        )
     assert listing(tmp_path) == before
     more = add_filters(out, ["id", "name"], in_place=True)
-    assert ({row.column for row in more.filters}, len(more.filters), more.skipped) == ({"name"}, 3, 3)
+    assert ({row.column for row in more.filters}, len(more.filters), more.skipped) == (
+        {"name"},
+        3,
+        3,
+    )
 
 
 ZEROS = [struct.pack("<d", 0.0), struct.pack("<d", -0.0)]
@@ -98,10 +127,19 @@ ODD_NAN = bytes.fromhex("0100dead0000f47f")
 
 @each(
     "stored, forms",
-    [(ZEROS[0], ZEROS), (ZEROS[1], ZEROS), (NANS[0], NANS), (ODD_NAN, [*NANS, ODD_NAN]), (struct.pack("<d", math.inf), []), (i64(1), [])],
+    [
+        (ZEROS[0], ZEROS),
+        (ZEROS[1], ZEROS),
+        (NANS[0], NANS),
+        (ODD_NAN, [*NANS, ODD_NAN]),
+        (struct.pack("<d", math.inf), []),
+        (i64(1), []),
+    ],
 )
 def test_zeros_and_nans_are_found_in_every_form_where_one_is_stored(tmp_path, stored, forms):
-    path = write_column(tmp_path / "v.parquet", pa.array([1.5, *struct.unpack("<d", stored)], pa.float64()))
+    path = write_column(
+        tmp_path / "v.parquet", pa.array([1.5, *struct.unpack("<d", stored)], pa.float64())
+    )
     add_filters(path, ["v"], in_place=True)
     (place,) = places(path).values()
     bloom = filter_at(path, place)
@@ -120,7 +158,11 @@ def test_a_dry_run_reports_everything_and_writes_nothing(plain, out, tmp_path):
     assert report.dry_run
     done = add_filters(plain, ["id", "name"], output=out)
     assert (report.filters, report.planned_filters) == ((), len(done.filters))
-    assert done.new_bytes - done.old_bytes <= report.planned_bytes < 3 * (done.new_bytes - done.old_bytes)
+    assert (
+        done.new_bytes - done.old_bytes
+        <= report.planned_bytes
+        < 3 * (done.new_bytes - done.old_bytes)
+    )
     assert report.new_bytes == report.old_bytes
 
 
@@ -159,10 +201,16 @@ def test_ensure_rebuilds_exactly_those(path: Path):
 @each("fpp", [0.5, 1e-4, 1e-9])
 @each("max_bytes", [None, 64, 100])
 @each("ndv", [None, 3, 100_000])
-def test_a_second_run_finds_nothing_to_do(path: Path, fpp: float, max_bytes: int | None, ndv: int | None):
+def test_a_second_run_finds_nothing_to_do(
+    path: Path, fpp: float, max_bytes: int | None, ndv: int | None
+):
     columns = ["id", "name", "score", "nothing", "tags.list.element"]
     add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, in_place=True)
-    assert kinds(add_filters(path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, rebuild="weak", in_place=True)) == (0, 12, 0, 0, 0)
+    assert kinds(
+        add_filters(
+            path, columns, fpp=fpp, max_bytes=max_bytes, ndv=ndv, rebuild="weak", in_place=True
+        )
+    ) == (0, 12, 0, 0, 0)
 
 
 POWERS = {64 << n for n in range(22)}
@@ -171,7 +219,9 @@ POWERS = {64 << n for n in range(22)}
 @each("fpp", [0.3, 0.01, 1e-6])
 @each("distinct", [1, 95, 400, 20_000])
 def test_the_size_follows_from_the_values_and_the_rate_is_kept(tmp_path, distinct, fpp):
-    path = write_column(tmp_path / "v.parquet", pa.array([n % distinct for n in range(20_000)], pa.int64()))
+    path = write_column(
+        tmp_path / "v.parquet", pa.array([n % distinct for n in range(20_000)], pa.int64())
+    )
     (row,) = build_elsewhere(path, ["v"], fpp=fpp).filters
     assert row.bitset_bytes in POWERS
     assert row.fpp <= fpp
@@ -203,5 +253,8 @@ def test_values_whose_bytes_take_next_to_nothing_are_still_counted(tmp_path):
 
 def test_a_stated_number_of_values_decides_the_size(tmp_path):
     path = write_column(tmp_path / "v.parquet", pa.array(range(100), pa.int64()))
-    sizes = [build_elsewhere(path, ["v"], ndv=ndv).filters[0].bitset_bytes for ndv in (1, 100, 10_000, 10**6)]
+    sizes = [
+        build_elsewhere(path, ["v"], ndv=ndv).filters[0].bitset_bytes
+        for ndv in (1, 100, 10_000, 10**6)
+    ]
     assert sizes == [64, 256, 16384, 2097152]

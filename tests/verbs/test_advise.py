@@ -36,13 +36,28 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_verdicts(path, column, verdict, because):
     _, columns = advice(path)
-    assert (columns[column].verdict, because in columns[column].reason) == (verdict, True), columns[column].reason
+    assert (columns[column].verdict, because in columns[column].reason) == (verdict, True), columns[
+        column
+    ].reason
 
 
-@each("geo, verdict", [('{"columns": {"shape": {}}}', "left out"), ('{"columns": ["shape"]}', "add"), ("{", "add"), ("[]", "add")])
+@each(
+    "geo, verdict",
+    [
+        ('{"columns": {"shape": {}}}', "left out"),
+        ('{"columns": ["shape"]}', "add"),
+        ("{", "add"),
+        ("[]", "add"),
+    ],
+)
 def test_columns_that_the_key_of_geoparquet_names(tmp_path, geo, verdict):
     shapes = pa.table({"shape": [f"{number * 2654435761 % 2**32:x}" for number in range(GROUP)]})
-    path = write(tmp_path / "shapes.parquet", shapes.replace_schema_metadata({"geo": geo}), row_group_size=GROUP // 4, store_schema=True)
+    path = write(
+        tmp_path / "shapes.parquet",
+        shapes.replace_schema_metadata({"geo": geo}),
+        row_group_size=GROUP // 4,
+        store_schema=True,
+    )
     assert advice(path)[1]["shape"].verdict == verdict
 
 
@@ -71,7 +86,9 @@ def test_the_estimated_size_is_the_size_of_the_built_filters(path, tmp_path):
 
 
 def test_engines_that_use_the_dictionary_do_not_benefit(tmp_path):
-    path = write(tmp_path / "dictionaries.parquet", table().select(["random_id"]), use_dictionary=True)
+    path = write(
+        tmp_path / "dictionaries.parquet", table().select(["random_id"]), use_dictionary=True
+    )
     assert advice(path, engine_names=["spark"])[1]["random_id"].verdict == "no gain"
     assert advice(path, engine_names=["duckdb"])[1]["random_id"].verdict == "add"
     (caution,) = advice(path)[1]["random_id"].cautions
@@ -95,7 +112,11 @@ def test_only_queried_columns_get_a_filter(path):
     assert columns["random_id"].verdict == "add"
     assert columns["uuid"].reason == "none of the given queries uses it"
     present_value, two_columns, absent_value = report.queries
-    assert (present_value.row_groups, present_value.after_statistics, present_value.after_filters) == (5, 5, 5)
+    assert (
+        present_value.row_groups,
+        present_value.after_statistics,
+        present_value.after_filters,
+    ) == (5, 5, 5)
     assert present_value.after_advice == pytest.approx(5 * 0.01)
     assert two_columns.after_statistics == 0
     assert absent_value.after_advice == 0

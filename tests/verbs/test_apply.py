@@ -25,16 +25,26 @@ def policy(*declarations: FilterSpec) -> Policy:
 def counts(report: ApplyReport) -> dict[str, dict[str, int]]:
     """Return the counts of each column that are not 0."""
     kinds = ("satisfied", "missing", "weaker", "too_large", "broken", "undeclared", "limited")
-    return {column.column: {kind: count for kind in kinds if (count := getattr(column, kind))} for column in report.columns}
+    return {
+        column.column: {kind: count for kind in kinds if (count := getattr(column, kind))}
+        for column in report.columns
+    }
 
 
 def assert_nothing_to_do(path: Path, policy: Policy) -> None:
     before = path.read_bytes()
     report = apply(path, policy, in_place=True)
     assert report.holds
-    assert (report.filters, report.removals, report.data_bytes, report.estimated_seconds) == ((), (), 0, 0)
+    assert (report.filters, report.removals, report.data_bytes, report.estimated_seconds) == (
+        (),
+        (),
+        0,
+        0,
+    )
     assert path.read_bytes() == before
-    assert not [finding for finding in check(path, policy).findings if finding.rule == "deviating-filter"]
+    assert not [
+        finding for finding in check(path, policy).findings if finding.rule == "deviating-filter"
+    ]
 
 
 def test_every_kind_of_deviation(path: Path):
@@ -45,17 +55,33 @@ def test_every_kind_of_deviation(path: Path):
     declared = policy(FilterSpec(("id", "name", "score", "nowhere")))
     report = apply(path, declared)
     assert not report.holds
-    assert counts(report) == {"id": {"weaker": 3}, "name": {"too_large": 3}, "score": {"missing": 3}, "point.x": {"undeclared": 3}}
+    assert counts(report) == {
+        "id": {"weaker": 3},
+        "name": {"too_large": 3},
+        "score": {"missing": 3},
+        "point.x": {"undeclared": 3},
+    }
     assert [column.name for column in report.named_columns if column.type is None] == ["nowhere"]
     assert report.columns[0].fact is not None
     assert report.columns[0].fact.startswith("fpp ")
     assert report.data_bytes > 0
     assert path.read_bytes() == before
-    findings = [finding for finding in check(path, declared).findings if finding.rule == "deviating-filter"]
-    assert [(finding.column, len(finding.evidence)) for finding in findings] == [("id", 3), ("name", 3), ("score", 3)]
+    findings = [
+        finding for finding in check(path, declared).findings if finding.rule == "deviating-filter"
+    ]
+    assert [(finding.column, len(finding.evidence)) for finding in findings] == [
+        ("id", 3),
+        ("name", 3),
+        ("score", 3),
+    ]
 
     dry = apply(path, declared, in_place=True, dry_run=True)
-    assert (dry.holds, counts(dry), dry.filters, path.read_bytes()) == (False, counts(report), (), before)
+    assert (dry.holds, counts(dry), dry.filters, path.read_bytes()) == (
+        False,
+        counts(report),
+        (),
+        before,
+    )
     report = apply(path, declared, in_place=True)
     assert (report.holds, len(report.filters), report.removals) == (True, 9, ())
     assert verify(path).is_sound

@@ -19,7 +19,13 @@ from verbs.bad_files import COMMANDS, ask_everything, assert_one_line_and_this_c
 def small(tmp_path):
     """A whole file in less than a kilobyte, with a filter that was added."""
     path = tmp_path / "small.parquet"
-    pq.write_table(pa.table({"id": pa.array([7, 8], pa.int64())}), path, compression="none", write_statistics=False, store_schema=False)
+    pq.write_table(
+        pa.table({"id": pa.array([7, 8], pa.int64())}),
+        path,
+        compression="none",
+        write_statistics=False,
+        store_schema=False,
+    )
     add_filters(path, ["id"], in_place=True)
     assert path.stat().st_size < 1024
     return path
@@ -35,7 +41,10 @@ JUNK = {
     "ORC": b"ORC" + bytes(500) + b"ORC",
     "a footer length past the file": b"PAR1" + bytes(100) + struct.pack("<I", 5000) + b"PAR1",
     "a footer length of 4 GiB": b"PAR1" + bytes(100) + b"\xff\xff\xff\xffPAR1",
-    "a footer that takes the first magic too": b"PAR1" + bytes(100) + struct.pack("<I", 104) + b"PAR1",
+    "a footer that takes the first magic too": b"PAR1"
+    + bytes(100)
+    + struct.pack("<I", 104)
+    + b"PAR1",
     "a footer of zeros": b"PAR1" + bytes(100) + struct.pack("<I", 100) + b"PAR1",
 }
 
@@ -77,6 +86,10 @@ def test_a_file_cut_anywhere_is_unreadable_unless_it_was_whole_at_that_length(sm
         answers = ask_everything(small, "id", 7)
         if length == old_length:
             assert isinstance(answers["remove"], SbbfError)
-            assert not any(isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "add"))
+            assert not any(
+                isinstance(answers[name], SbbfError) for name in ("inspect", "probe", "add")
+            )
         else:
-            assert all(isinstance(answer, UnreadableError) for answer in answers.values()), f"cut to {length} bytes"
+            assert all(isinstance(answer, UnreadableError) for answer in answers.values()), (
+                f"cut to {length} bytes"
+            )

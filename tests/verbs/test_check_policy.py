@@ -56,7 +56,10 @@ class TestThreeStates:
         path.write_bytes(data)
         report = check(path)
         assert outcomes(report)["unreadable-filter"] == "failed"
-        assert (outcomes(report)["saturated"], reason(report, "saturated")) == ("passed", "1 of 2 filters could not be checked")
+        assert (outcomes(report)["saturated"], reason(report, "saturated")) == (
+            "passed",
+            "1 of 2 filters could not be checked",
+        )
         data[filters[1]] = 0
         path.write_bytes(data)
         assert outcomes(check(path))["saturated"] == "not run"
@@ -70,7 +73,11 @@ class TestRequired:
 
     def test_a_column_that_no_file_has_is_an_error(self, fixtures: Path):
         policy = Policy(required("user_idd"))
-        names = [str(fixtures / "spark-boolean.parquet"), str(fixtures / "events.parquet"), str(fixtures / "nothere.parquet")]
+        names = [
+            str(fixtures / "spark-boolean.parquet"),
+            str(fixtures / "events.parquet"),
+            str(fixtures / "nothere.parquet"),
+        ]
         with pytest.raises(UsageError, match=r"spark-boolean.*no column 'user_idd'"):
             ensure_columns(names, policy)
         with pytest.raises(UsageError, match="did you mean user_id"):

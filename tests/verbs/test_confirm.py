@@ -33,7 +33,9 @@ def some_time() -> dt.time:
 
 
 def some_float() -> float:
-    return RANDOM.choice([0.0, -0.0, float("nan"), 0.1, 1e30, -1e30, *(RANDOM.random() for _ in range(20))])
+    return RANDOM.choice(
+        [0.0, -0.0, float("nan"), 0.1, 1e30, -1e30, *(RANDOM.random() for _ in range(20))]
+    )
 
 
 def some_decimal(bound: int) -> Decimal:
@@ -47,25 +49,52 @@ DRAWS: dict[str, tuple[pa.DataType, Callable[[], Any]]] = {
     "uint32": (pa.uint32(), lambda: RANDOM.randint(0, 4000) * 1_000_003),
     "uint64": (pa.uint64(), lambda: RANDOM.randint(0, 4000) * 4_000_000_000_000_003),
     "int32": (pa.int32(), lambda: RANDOM.randint(-4000, 4000)),
-    "int64": (pa.int64(), lambda: RANDOM.randint(-(1 << 40), 1 << 40) if RANDOM.random() < 0.5 else RANDOM.randint(0, 2000)),
+    "int64": (
+        pa.int64(),
+        lambda: (
+            RANDOM.randint(-(1 << 40), 1 << 40)
+            if RANDOM.random() < 0.5
+            else RANDOM.randint(0, 2000)
+        ),
+    ),
     "half": (pa.float16(), some_float),
     "float": (pa.float32(), some_float),
     "double": (pa.float64(), some_float),
     "decimal9": (pa.decimal128(9, 2), lambda: some_decimal(5000)),
     "decimal20": (pa.decimal128(20, 2), lambda: some_decimal(5000)),
     "decimal38": (pa.decimal128(38, 2), lambda: some_decimal(10**34)),
-    "text": (pa.string(), lambda: RANDOM.choice(["", "null", "a", "ß", *(f"user-{RANDOM.randint(0, 4000):05}" for _ in range(20))])),
+    "text": (
+        pa.string(),
+        lambda: RANDOM.choice(
+            ["", "null", "a", "ß", *(f"user-{RANDOM.randint(0, 4000):05}" for _ in range(20))]
+        ),
+    ),
     "bytes": (pa.binary(), lambda: RANDOM.randbytes(RANDOM.randint(0, 2))),
     "fixed": (pa.binary(3), lambda: RANDOM.randbytes(1) + b"ab"),
     "uuid": (pa.binary(16), lambda: RANDOM.randint(0, 4000).to_bytes(16, "big")),
-    "date": (pa.date32(), lambda: dt.date(2026, 1, 1) + dt.timedelta(days=RANDOM.randint(-1800, 1800))),
+    "date": (
+        pa.date32(),
+        lambda: dt.date(2026, 1, 1) + dt.timedelta(days=RANDOM.randint(-1800, 1800)),
+    ),
     "time": (pa.time64("us"), some_time),
     "milliseconds": (pa.time32("ms"), some_time),
-    "instant": (pa.timestamp("us", "UTC"), lambda: NEW_YEAR + dt.timedelta(minutes=RANDOM.randint(0, 5000))),
-    "moment": (pa.timestamp("ms"), lambda: NEW_YEAR.replace(tzinfo=None) + dt.timedelta(seconds=RANDOM.randint(0, 5000))),
+    "instant": (
+        pa.timestamp("us", "UTC"),
+        lambda: NEW_YEAR + dt.timedelta(minutes=RANDOM.randint(0, 5000)),
+    ),
+    "moment": (
+        pa.timestamp("ms"),
+        lambda: NEW_YEAR.replace(tzinfo=None) + dt.timedelta(seconds=RANDOM.randint(0, 5000)),
+    ),
     "bool": (pa.bool_(), lambda: RANDOM.random() < 0.5),
-    "struct": (pa.struct([("y", pa.int32())]), lambda: {"y": RANDOM.choice([None, *range(1, 4000)])}),
-    "list": (pa.list_(pa.int32()), lambda: [RANDOM.randint(0, 3000) for _ in range(RANDOM.randint(0, 3))]),
+    "struct": (
+        pa.struct([("y", pa.int32())]),
+        lambda: {"y": RANDOM.choice([None, *range(1, 4000)])},
+    ),
+    "list": (
+        pa.list_(pa.int32()),
+        lambda: [RANDOM.randint(0, 3000) for _ in range(RANDOM.randint(0, 3))],
+    ),
     "structs": (
         pa.list_(pa.struct([("y", pa.string())])),
         lambda: [{"y": f"{RANDOM.randint(0, 3000)}"} for _ in range(RANDOM.randint(0, 3))],
@@ -86,12 +115,16 @@ class Kms(pe.KmsClient):
 
 def write_encrypted(rows: pa.Table, path: Path, group: int) -> None:
     configuration = pe.EncryptionConfiguration(footer_key="k", uniform_encryption=True)
-    properties = pe.CryptoFactory(lambda _: Kms()).file_encryption_properties(pe.KmsConnectionConfig(), configuration)
+    properties = pe.CryptoFactory(lambda _: Kms()).file_encryption_properties(
+        pe.KmsConnectionConfig(), configuration
+    )
     pq.write_table(rows, path, row_group_size=group, encryption_properties=properties)
 
 
 def write_by_duckdb(rows: pa.Table, path: Path, group: int) -> None:
-    duckdb.connect().execute(f"copy (from rows) to '{path}' (format parquet, row_group_size {max(group, 2048)})")
+    duckdb.connect().execute(
+        f"copy (from rows) to '{path}' (format parquet, row_group_size {max(group, 2048)})"
+    )
 
 
 def by_pyarrow(**options: Any) -> Callable[[pa.Table, Path, int], None]:
@@ -103,23 +136,52 @@ def of_type(*checks: Callable[[pa.DataType], bool]) -> set[str]:
 
 
 _PLAIN: dict[str, Any] = {"use_dictionary": False}
-_DELTA, _TEXT = of_type(lambda kind: pa.types.is_integer(kind) and kind.bit_width >= 32), {"text", "bytes"}
+_DELTA, _TEXT = (
+    of_type(lambda kind: pa.types.is_integer(kind) and kind.bit_width >= 32),
+    {"text", "bytes"},
+)
 WRITERS: dict[str, tuple[Callable[[pa.Table, Path, int], None], set[str]]] = {
     "dictionary": (by_pyarrow(), {*DRAWS}),
-    "dictionary and plain": (by_pyarrow(dictionary_pagesize_limit=200, data_page_size=1000, write_batch_size=50), {*DRAWS}),
-    "small pages": (by_pyarrow(data_page_size=500, write_batch_size=50, write_page_index=True, data_page_version="2.0"), {*DRAWS}),
+    "dictionary and plain": (
+        by_pyarrow(dictionary_pagesize_limit=200, data_page_size=1000, write_batch_size=50),
+        {*DRAWS},
+    ),
+    "small pages": (
+        by_pyarrow(
+            data_page_size=500, write_batch_size=50, write_page_index=True, data_page_version="2.0"
+        ),
+        {*DRAWS},
+    ),
     "plain": (by_pyarrow(**_PLAIN, data_page_size=2000, data_page_version="2.0"), {*DRAWS}),
-    "plain decimals": (by_pyarrow(**_PLAIN, store_decimal_as_integer=True, write_page_checksum=True), of_type(pa.types.is_decimal)),
+    "plain decimals": (
+        by_pyarrow(**_PLAIN, store_decimal_as_integer=True, write_page_checksum=True),
+        of_type(pa.types.is_decimal),
+    ),
     "no statistics": (by_pyarrow(write_statistics=False, compression="zstd"), {*DRAWS}),
     "delta": (by_pyarrow(**_PLAIN, column_encoding="DELTA_BINARY_PACKED"), _DELTA),
-    "delta text": (by_pyarrow(**_PLAIN, column_encoding="DELTA_BYTE_ARRAY", compression="gzip"), _TEXT),
-    "streams": (by_pyarrow(**_PLAIN, column_encoding="BYTE_STREAM_SPLIT"), of_type(pa.types.is_floating)),
+    "delta text": (
+        by_pyarrow(**_PLAIN, column_encoding="DELTA_BYTE_ARRAY", compression="gzip"),
+        _TEXT,
+    ),
+    "streams": (
+        by_pyarrow(**_PLAIN, column_encoding="BYTE_STREAM_SPLIT"),
+        of_type(pa.types.is_floating),
+    ),
     "int96": (by_pyarrow(use_deprecated_int96_timestamps=True), {"moment"}),
     "encrypted": (write_encrypted, {*DRAWS}),
     "duckdb": (write_by_duckdb, {*DRAWS} - {"half"}),
-    "polars": (lambda rows, path, group: polars.from_arrow(rows).write_parquet(path, row_group_size=group), {*DRAWS} - {"milliseconds"}),
+    "polars": (
+        lambda rows, path, group: polars.from_arrow(rows).write_parquet(path, row_group_size=group),
+        {*DRAWS} - {"milliseconds"},
+    ),
 }
-CASES = [(name, writer, is_filtered) for writer, (_, names) in WRITERS.items() for name in DRAWS for is_filtered in (0, 1) if name in names]
+CASES = [
+    (name, writer, is_filtered)
+    for writer, (_, names) in WRITERS.items()
+    for name in DRAWS
+    for is_filtered in (0, 1)
+    if name in names
+]
 
 
 def leaves(value: Any) -> list[Any]:
@@ -130,14 +192,28 @@ def leaves(value: Any) -> list[Any]:
     return ["nan" if value != value else value]
 
 
-def count_answers(path: Path, name: str, writer: str, *, filtered: bool, rows: int, group: int, most_values: int) -> int:
+def count_answers(
+    path: Path, name: str, writer: str, *, filtered: bool, rows: int, group: int, most_values: int
+) -> int:
     """Compare the answers about a file with those of a search through all values; return how many there are."""
     kind, draw = DRAWS[name]
     # In the precision of the column: to ask for 0.1 in a FLOAT is to ask for its nearest FLOAT.
-    values, others = (pa.array([None if RANDOM.random() < 0.05 else draw() for _ in range(rows)], kind).to_pylist() for _ in range(2))
+    values, others = (
+        pa.array(
+            [None if RANDOM.random() < 0.05 else draw() for _ in range(rows)], kind
+        ).to_pylist()
+        for _ in range(2)
+    )
     if writer == "small pages":  # sorted, so that few row groups and pages have a value
         values.sort(
-            key=lambda value: (value is None, 0 if value is None else str(value) if isinstance(value, float | list | dict) else value)
+            key=lambda value: (
+                value is None,
+                0
+                if value is None
+                else str(value)
+                if isinstance(value, float | list | dict)
+                else value,
+            )
         )
     path.unlink(missing_ok=True)
     WRITERS[writer][0](pa.table({"x": pa.array(values, kind)}), path, group)
@@ -148,18 +224,33 @@ def count_answers(path: Path, name: str, writer: str, *, filtered: bool, rows: i
     for row, value in enumerate(values):
         for leaf in set(leaves(value)):
             expected.setdefault(leaf, []).append(row)
-    leaves_of_both = (leaf for pair in zip(values, others, strict=True) for value in pair for leaf in leaves(value))
-    sought = [leaf for leaf in dict.fromkeys(leaves_of_both) if leaf is not None or "list" not in column][:most_values]
+    leaves_of_both = (
+        leaf
+        for pair in zip(values, others, strict=True)
+        for value in pair
+        for leaf in leaves(value)
+    )
+    sought = [
+        leaf for leaf in dict.fromkeys(leaves_of_both) if leaf is not None or "list" not in column
+    ][:most_values]
     asked = [float("nan") if value == "nan" else value for value in sought]
-    if writer == "int96":  # other digits of a second than nine are not what DuckDB, Spark and Trino show
+    if (
+        writer == "int96"
+    ):  # other digits of a second than nine are not what DuckDB, Spark and Trino show
         asked = [value and f"{value.isoformat()}.000000000" for value in asked]
     report = probe(path, column, asked, rows=True, keys=keys)
     groups = pq.read_metadata(path).num_row_groups if keys is None else report.row_groups
-    starts = [*accumulate((group for _ in range(groups)), initial=0)] if writer != "duckdb" else [0, max(group, 2048)]
+    starts = (
+        [*accumulate((group for _ in range(groups)), initial=0)]
+        if writer != "duckdb"
+        else [0, max(group, 2048)]
+    )
     found = [expected.get(value, []) for value in sought]
     assert report.inconclusive == ()
     assert Counter(row.row for row in report.rows) == Counter(row for each in found for row in each)
-    present = {hit.position: (hit.count, hit.row_groups) for hit in report.hits if hit.answer == "present"}
+    present = {
+        hit.position: (hit.count, hit.row_groups) for hit in report.hits if hit.answer == "present"
+    }
     assert len(present) == len(report.hits)
     where = [tuple(sorted({bisect_right(starts, row) - 1 for row in each})) for each in found]
     assert present == {at: (len(each), where[at]) for at, each in enumerate(found) if each}
@@ -169,8 +260,18 @@ def count_answers(path: Path, name: str, writer: str, *, filtered: bool, rows: i
 
 
 @each("name, writer, filtered", CASES, every=7)
-def test_rows_are_those_of_a_search_through_all_values(tmp_path: Path, name: str, writer: str, filtered: int) -> None:
-    count_answers(tmp_path / "a.parquet", name, writer, filtered=bool(filtered), rows=700, group=300, most_values=40)
+def test_rows_are_those_of_a_search_through_all_values(
+    tmp_path: Path, name: str, writer: str, filtered: int
+) -> None:
+    count_answers(
+        tmp_path / "a.parquet",
+        name,
+        writer,
+        filtered=bool(filtered),
+        rows=700,
+        group=300,
+        most_values=40,
+    )
 
 
 @pytest.mark.nightly(4)
@@ -178,7 +279,15 @@ def test_a_million_answers_are_those_of_a_search_through_all_values(
     tmp_path: Path, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     count = sum(
-        count_answers(tmp_path / "a.parquet", name, writer, filtered=bool(filtered), rows=4000, group=400, most_values=500)
+        count_answers(
+            tmp_path / "a.parquet",
+            name,
+            writer,
+            filtered=bool(filtered),
+            rows=4000,
+            group=400,
+            most_values=500,
+        )
         for name, writer, filtered in CASES
     )
     record_testsuite_property("answers", count)
@@ -198,33 +307,46 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if number % 2:
             pq.write_table(rows, path, row_group_size=700)
         else:
-            connection.execute(f"copy (select * from rows) to '{path}' (format parquet, row_group_size 2048)")
+            connection.execute(
+                f"copy (select * from rows) to '{path}' (format parquet, row_group_size 2048)"
+            )
         if number % 3:
             add_filters(path, ["user_id"], in_place=True)
     return folder
 
 
-def test_names_rows_and_answers_are_those_of_duckdb(lake: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_names_rows_and_answers_are_those_of_duckdb(
+    lake: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     keys = tmp_path / "keys"
     keys.write_text("".join(f"{RANDOM.randint(-5000, 120_000)}\n" for _ in range(5000)))
-    files, sought = f"read_parquet('{lake}/*.parquet', filename = true, file_row_number = true)", f"read_csv('{keys}', header = false)"
+    files, sought = (
+        f"read_parquet('{lake}/*.parquet', filename = true, file_row_number = true)",
+        f"read_csv('{keys}', header = false)",
+    )
     sql = f"select filename, file_row_number, user_id from {files} where user_id in (select column0 from {sought}) order by all"
     expected = duckdb.sql(sql).fetchall()
     command = ["probe", str(lake), "-c", "user_id", "--values-file", str(keys)]
     assert main([*command, "--confirm", "--format", "names"]) == 0
-    assert capfdbinary.readouterr().out.decode().splitlines() == sorted({name for name, *_ in expected})
+    assert capfdbinary.readouterr().out.decode().splitlines() == sorted(
+        {name for name, *_ in expected}
+    )
     assert main([*command, "--format", "names0"]) == 0
     names = capfdbinary.readouterr().out.decode().split("\0")
     assert {*names} >= {name for name, *_ in expected} | {""}
     out = tmp_path / "rows.parquet"
     assert main([*command, "--rows", "--report", str(out), "-q"]) == 0
-    rows = duckdb.sql(f"select distinct file, row, value::bigint from '{out}' order by all").fetchall()
+    rows = duckdb.sql(
+        f"select distinct file, row, value::bigint from '{out}' order by all"
+    ).fetchall()
     assert rows == expected
     assert main([*command[:4], "--value", "-1", "--value", "999999", "--confirm"]) == 1
     assert b"none of them" in capfdbinary.readouterr().out
 
 
-def test_a_name_with_a_line_break_is_printed_only_with_nul(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_a_name_with_a_line_break_is_printed_only_with_nul(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     path = tmp_path / "a\nb.parquet"
     pq.write_table(pa.table({"x": [1, 2]}), path)
     assert main(["probe", str(path), "x", "1", "--format", "names"]) == 2
@@ -241,20 +363,31 @@ def test_explain_takes_a_condition(lake: Path, capfd: pytest.CaptureFixture[str]
     """Each means is asked for the values that the means before it leave."""
     path = str(lake / "1.parquet")
     stored = pq.read_table(path, columns=["user_id"])["user_id"].to_pylist()
-    absent = next(value for value in range(min(stored) + 1, max(stored)) if probe(path, "user_id", value).is_absent)
+    absent = next(
+        value
+        for value in range(min(stored) + 1, max(stored))
+        if probe(path, "user_id", value).is_absent
+    )
     for values, code in (([-1, 10**9], 1), ([absent, 10**9], 1), ([absent, stored[0]], 0)):
         condition = f"user_id in ({values[0]}, {values[1]})"
         assert main(["explain", path, condition]) == code
         by_condition = capfd.readouterr().out
-        assert main(["explain", path, "-c", "user_id", f"--value={values[0]}", f"--value={values[1]}"]) == code
+        assert (
+            main(["explain", path, "-c", "user_id", f"--value={values[0]}", f"--value={values[1]}"])
+            == code
+        )
         assert capfd.readouterr().out == by_condition
     assert "dictionary" in by_condition
 
 
-def test_what_reading_does_not_show_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_reading_does_not_show_is_said(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Instants of an unknown writer may be stored in other forms, and a null in a list is no row."""
     path = tmp_path / "a.parquet"
-    rows = pa.table({"t": pa.array([NEW_YEAR.replace(tzinfo=None)], pa.timestamp("us")), "l": [[1, None, 1]]})
+    rows = pa.table(
+        {"t": pa.array([NEW_YEAR.replace(tzinfo=None)], pa.timestamp("us")), "l": [[1, None, 1]]}
+    )
     pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
     for column, value in (("t", "2021-01-01"), ("l.list.element", "null")):
         assert main(["probe", str(path), column, value, "--confirm"]) == 0
@@ -268,4 +401,6 @@ def test_what_reading_does_not_show_is_said(tmp_path: Path, capfd: pytest.Captur
         assert (captured.out, "reading does not show" in captured.err) == (f"{path}\n", True)
         assert main(["probe", str(tmp_path), column, value, "--confirm"]) == 0
         assert "1 file may hold some of them, which reading does not show" in capfd.readouterr().out
-    assert [(row.row, row.value) for row in probe(path, "l.list.element", 1, rows=True).rows] == [(0, "1")]
+    assert [(row.row, row.value) for row in probe(path, "l.list.element", 1, rows=True).rows] == [
+        (0, "1")
+    ]

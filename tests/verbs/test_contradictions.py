@@ -54,10 +54,20 @@ def test_a_chunk_that_counts_other_values_than_rows(plain, tmp_path, num_values)
     edit_footer(plain, count)
     work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
     message = f"the footer states {num_values:,} values in 100 rows"
-    assert_refused(work, tmp_path, message=message, hint="", place="column id, row group 1", error=UnreadableError)
+    assert_refused(
+        work,
+        tmp_path,
+        message=message,
+        hint="",
+        place="column id, row group 1",
+        error=UnreadableError,
+    )
 
 
-@each("physical_type, words", [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")])
+@each(
+    "physical_type, words",
+    [(Type.INT32, "INT32"), (Type.BYTE_ARRAY, "BYTE_ARRAY"), (99, "type 99"), (None, "no type")],
+)
 def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type, words):
     """From the footer, before a page is read: the pages of the first row group would be in order."""
 
@@ -71,13 +81,25 @@ def test_a_chunk_of_another_type_than_its_column(plain, tmp_path, physical_type,
         lambda: add_filters(plain, ["name", "id"], in_place=True),
         lambda: add_filters(plain, ["name", "id"], in_place=True, dry_run=True),
     ):
-        assert_refused(work, tmp_path, message=message, hint="damaged", place="column id, row group 1", error=UnreadableError)
+        assert_refused(
+            work,
+            tmp_path,
+            message=message,
+            hint="damaged",
+            place="column id, row group 1",
+            error=UnreadableError,
+        )
 
 
 def test_a_chunk_that_ends_between_two_pages(tmp_path):
     """Some readers stop there silently; others read the values of the pages that follow, so the filter must hold them."""
     path = write_column(
-        tmp_path / "v.parquet", pa.array(range(4000)), use_dictionary=False, data_page_size=1000, write_batch_size=100, compression="none"
+        tmp_path / "v.parquet",
+        pa.array(range(4000)),
+        use_dictionary=False,
+        data_page_size=1000,
+        write_batch_size=100,
+        compression="none",
     )
     chunk = pq.read_metadata(path).row_group(0).column(0)
     pages = chunk.total_compressed_size // 20
@@ -94,7 +116,11 @@ def test_a_chunk_that_ends_between_two_pages(tmp_path):
 
 def test_pages_that_the_footer_takes_for_dictionary_encoded(tmp_path):
     """Where a dictionary grew too large, the pages behind hold their values themselves; the pages know, not the footer."""
-    path = write_column(tmp_path / "v.parquet", pa.array([f"{n:020d}" for n in range(3000)]), dictionary_pagesize_limit=1000)
+    path = write_column(
+        tmp_path / "v.parquet",
+        pa.array([f"{n:020d}" for n in range(3000)]),
+        dictionary_pagesize_limit=1000,
+    )
 
     def claim(metadata: FileMetaData) -> None:
         for stats in metadata.row_groups[0].columns[0].meta_data.encoding_stats:
@@ -103,14 +129,20 @@ def test_pages_that_the_footer_takes_for_dictionary_encoded(tmp_path):
 
     edit_footer(path, claim)
     add_filters(path, ["v"], in_place=True)
-    assert not any(value.is_absent for value in probe(path, "v", [f"{n:020d}" for n in range(3000)]).values)
+    assert not any(
+        value.is_absent for value in probe(path, "v", [f"{n:020d}" for n in range(3000)]).values
+    )
 
 
 REASON = "the filter is empty, but the column chunk has values"
 
 
 def clear(path: Path, row_group: int, column: str) -> None:
-    (stored,) = (each for each in inspect(path).filters if (each.row_group, each.column) == (row_group, column))
+    (stored,) = (
+        each
+        for each in inspect(path).filters
+        if (each.row_group, each.column) == (row_group, column)
+    )
     data = bytearray(path.read_bytes())
     start, length = stored.offset + stored.header_bytes, stored.bitset_bytes
     data[start : start + length] = bytes(length)
@@ -119,7 +151,9 @@ def clear(path: Path, row_group: int, column: str) -> None:
 
 def answers(path: Path, column: str, values: Sequence[object]) -> set[tuple[str, str | None]]:
     """Return the distinct answers of the first row group with their reasons."""
-    row_groups = [value.row_groups[0] for value in probe(path, column, values, filters_only=True).values]
+    row_groups = [
+        value.row_groups[0] for value in probe(path, column, values, filters_only=True).values
+    ]
     return {(answer.answer, answer.reason) for answer in row_groups}
 
 
@@ -137,14 +171,21 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def test_no_stored_value_is_absent(path: Path, count: int) -> None:
     assert answers(path, "id", range(count)) == {("cannot say", REASON)}
     report = probe(path, "id", range(count), filters_only=True)
-    assert [(each.row_groups, each.answer, each.reason) for each in report.inconclusive] == [((0,), "cannot say", REASON)]
+    assert [(each.row_groups, each.answer, each.reason) for each in report.inconclusive] == [
+        ((0,), "cannot say", REASON)
+    ]
 
 
 def test_explain_and_prune_do_not_skip_its_row_group(path: Path) -> None:
     first, *_ = explain(path, "id", 7).row_groups
     assert (first.filter, first.filter_reason) == ("cannot say", REASON)
     # Engines skip it, which is the defect.
-    assert next(engine for engine in explain(path, "id", 7).engines if engine.engine == "datafusion").harm == "loses rows"
+    assert (
+        next(
+            engine for engine in explain(path, "id", 7).engines if engine.engine == "datafusion"
+        ).harm
+        == "loses rows"
+    )
     assert prune([path], "id", 7).dataset().to_table()["id"].to_pylist()[1] == 7
 
 
@@ -160,10 +201,14 @@ WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 
 @each("page_version", ["1.0", "2.0"])
 @each("use_dictionary", [False, True])
-def test_every_value_of_a_column_without_a_repetition_type_is_found(tmp_path, page_version, use_dictionary):
+def test_every_value_of_a_column_without_a_repetition_type_is_found(
+    tmp_path, page_version, use_dictionary
+):
     path = tmp_path / "f.parquet"
     x = pa.field("x", pa.int32(), nullable=False)
-    schema = pa.schema([pa.field("s", pa.string(), nullable=False), pa.field("g", pa.struct([x]), nullable=False)])
+    schema = pa.schema(
+        [pa.field("s", pa.string(), nullable=False), pa.field("g", pa.struct([x]), nullable=False)]
+    )
     table = pa.table({"s": WORDS, "g": [{"x": number} for number in range(5)]}, schema)
     pq.write_table(table, path, use_dictionary=use_dictionary, data_page_version=page_version)
 
@@ -174,9 +219,14 @@ def test_every_value_of_a_column_without_a_repetition_type_is_found(tmp_path, pa
     edit_footer(path, leave_out)
     assert pq.read_table(path).column("s").to_pylist() == WORDS
     add_filters(path, ["s", "g.x"], in_place=True)
-    assert not any(answer.is_absent for answer in probe(path, "s", WORDS).values + probe(path, "g.x", list(range(5))).values)
+    assert not any(
+        answer.is_absent
+        for answer in probe(path, "s", WORDS).values + probe(path, "g.x", list(range(5))).values
+    )
     assert probe(path, "s", ["zeta"], filters_only=True).is_absent
-    assert [duckdb.sql(f"select count(*) from '{path}' where s = '{word}'").fetchall() for word in WORDS] == [[(1,)]] * 5
+    assert [
+        duckdb.sql(f"select count(*) from '{path}' where s = '{word}'").fetchall() for word in WORDS
+    ] == [[(1,)]] * 5
 
 
 def test_files_of_fastparquet(tmp_path):
@@ -184,13 +234,24 @@ def test_files_of_fastparquet(tmp_path):
     a value. Then the page holds as many values as it states, and bytes are left over.
     """
     path = tmp_path / "f.parquet"
-    fastparquet.write(str(path), pd.DataFrame({"s": pd.Series(WORDS, dtype=object), "n": range(5)}), has_nulls="infer")
+    fastparquet.write(
+        str(path),
+        pd.DataFrame({"s": pd.Series(WORDS, dtype=object), "n": range(5)}),
+        has_nulls="infer",
+    )
     with ParquetFile.open(path) as file:
         assert {element.repetition_type for element in file.footer.metadata.schema} == {None}
     assert pq.read_table(path).column("s").to_pylist() != WORDS
     work = lambda: add_filters(path, ["n", "s"], in_place=True)  # noqa: E731
     message = "the page has 19 bytes after its last value"
-    assert_refused(work, tmp_path, message=message, hint="", place="column s, row group 0, page at byte 4", error=UnreadableError)
+    assert_refused(
+        work,
+        tmp_path,
+        message=message,
+        hint="",
+        place="column s, row group 0, page at byte 4",
+        error=UnreadableError,
+    )
     add_filters(path, ["n"], in_place=True)
     assert all(not probe(path, "n", [number]).is_absent for number in range(5))
 
@@ -201,14 +262,18 @@ def test_pages_of_fastparquet_are_padded(tmp_path, words, compression):
     """Eight zero bytes follow the values of each page: they are no values, and nothing is wrong with the page."""
     path = tmp_path / "f.parquet"
     frame = pd.DataFrame({"s": pd.Series(words * 50, dtype=object)})
-    fastparquet.write(str(path), frame, row_group_offsets=50, compression=compression, has_nulls=True)
+    fastparquet.write(
+        str(path), frame, row_group_offsets=50, compression=compression, has_nulls=True
+    )
     assert pq.read_table(path).column("s").to_pylist() == words * 50
     add_filters(path, ["s"], in_place=True)
     assert not any(probe(path, "s", [word]).is_absent for word in words)
     assert probe(path, "s", ["zeta"], filters_only=True).is_absent
 
 
-def write_repeated(path: Path, entries: list[str], repeated: str, first: str, indices: list[int]) -> list[str]:
+def write_repeated(
+    path: Path, entries: list[str], repeated: str, first: str, indices: list[int]
+) -> list[str]:
     """Write a column of text with a dictionary in which `repeated` is stored as `first`, and return its values."""
     values = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(entries))
     pq.write_table(pa.table({"v": values}), path, compression="none", store_schema=False)
@@ -233,7 +298,11 @@ def test_values_of_a_dictionary_with_repeated_entries(tmp_path: Path, indices: l
     assert stored(path) == [value.encode() for value in expected]
     assert len(add_filters(path, ["v"], in_place=True).filters) == 1
     (verified,) = verify(path).filters
-    assert (verified.problem, verified.false_negatives, verified.verified_values) == (None, 0, len(indices))
+    assert (verified.problem, verified.false_negatives, verified.verified_values) == (
+        None,
+        0,
+        len(indices),
+    )
     assert not any(answer.is_absent for answer in probe(path, "v", sorted(set(expected))).values)
 
 
@@ -243,9 +312,15 @@ def test_an_enum_of_duckdb(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
-        connection.execute("CREATE TABLE rows AS SELECT ['red', 'green', 'blue'][1 + i // 2048] AS colour FROM range(6144) t(i)")
-        connection.execute("CREATE TABLE typed AS SELECT CAST(colour AS ENUM ('red', 'green', 'blue')) AS colour FROM rows")
-        connection.execute(f"COPY typed TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048, WRITE_BLOOM_FILTER false)")
+        connection.execute(
+            "CREATE TABLE rows AS SELECT ['red', 'green', 'blue'][1 + i // 2048] AS colour FROM range(6144) t(i)"
+        )
+        connection.execute(
+            "CREATE TABLE typed AS SELECT CAST(colour AS ENUM ('red', 'green', 'blue')) AS colour FROM rows"
+        )
+        connection.execute(
+            f"COPY typed TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048, WRITE_BLOOM_FILTER false)"
+        )
 
     assert len(add_filters(path, ["colour"], in_place=True).filters) == 3
     assert [(row.problem, row.false_negatives) for row in verify(path).filters] == [(None, 0)] * 3
@@ -255,11 +330,17 @@ HOUR = 3_600_000
 
 
 def _int(bits: int, *, signed: bool, converted: int) -> dict[str, Any]:
-    return {"logicalType": LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed)), "converted_type": converted}
+    return {
+        "logicalType": LogicalType(INTEGER=IntType(bitWidth=bits, isSigned=signed)),
+        "converted_type": converted,
+    }
 
 
 def _time(unit: TimeUnit, converted: int) -> dict[str, Any]:
-    return {"logicalType": LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=unit)), "converted_type": converted}
+    return {
+        "logicalType": LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=unit)),
+        "converted_type": converted,
+    }
 
 
 DATE = {"logicalType": LogicalType(DATE=DateType()), "converted_type": ConvertedType.DATE}
@@ -285,21 +366,34 @@ CASES = {
 }  # fmt: skip
 
 
-def _write(path: Path, kind: pa.DataType, annotation: dict[str, Any], stored: list[int], **options: Any) -> Path:
+def _write(
+    path: Path, kind: pa.DataType, annotation: dict[str, Any], stored: list[int], **options: Any
+) -> Path:
     pq.write_table(pa.table({"t": pa.array(stored, kind)}), path, store_schema=False, **options)
     return annotate(path, {"t": annotation})
 
 
-@each("options", {"plain": {"use_dictionary": False, "write_statistics": False}, "dictionary": {"use_dictionary": True}})
+@each(
+    "options",
+    {
+        "plain": {"use_dictionary": False, "write_statistics": False},
+        "dictionary": {"use_dictionary": True},
+    },
+)
 @each("case", list(CASES))
-def test_what_readers_show_is_found_with_filters_of_ours(tmp_path: Path, case: str, options: dict[str, Any]) -> None:
+def test_what_readers_show_is_found_with_filters_of_ours(
+    tmp_path: Path, case: str, options: dict[str, Any]
+) -> None:
     kind, annotation, stored, found, queried, absent = CASES[case]
     path = _write(tmp_path / "a.parquet", kind, annotation, stored, **options)
 
     def rows_of_duckdb() -> list[int]:
         ((type_name,),) = duckdb.sql(f"SELECT any_value(typeof(t)) FROM '{path}'").fetchall()
         values = [text if "DECIMAL" in type_name else f"'{text}'::{type_name}" for text in found]
-        return [duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE t = {value}").fetchall()[0][0] for value in values]
+        return [
+            duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE t = {value}").fetchall()[0][0]
+            for value in values
+        ]
 
     without_filters = rows_of_duckdb()
     assert all(without_filters)

@@ -80,7 +80,10 @@ def test_a_file_of_each_dialect_is_inspected_and_verified(events, dialect):
         assert f"match {dialect}" in row.warnings[0]
     report = verify(path)
     assert len(report.filters) == 3 * len(COLUMNS)
-    assert all(result.is_verified and result.dialect == dialect and result.verified_values for result in report.filters)
+    assert all(
+        result.is_verified and result.dialect == dialect and result.verified_values
+        for result in report.filters
+    )
     assert {finding.rule for finding in report.findings} == {"draft-dialect"}
     assert not report.is_sound
     assert pq.read_table(path).equals(pq.read_table(events))
@@ -89,11 +92,15 @@ def test_a_file_of_each_dialect_is_inspected_and_verified(events, dialect):
 @each("dialect", NAMES, every=3)
 def test_every_type(fixtures, tmp_path, dialect):
     source = fixtures / "pyarrow-types.parquet"
-    columns = [column for column in pq.read_schema(source).names if column not in ("point", "words")]
+    columns = [
+        column for column in pq.read_schema(source).names if column not in ("point", "words")
+    ]
     target = tmp_path / "typed.parquet"
     write_draft(source, columns, target, dialect)
     if dialect != "draft2-final":
-        assert all(result.is_verified and result.dialect == dialect for result in verify(target).filters)
+        assert all(
+            result.is_verified and result.dialect == dialect for result in verify(target).filters
+        )
 
 
 # Query
@@ -121,15 +128,27 @@ VALUES = [f"value {n}".encode() for n in range(200)]
 
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
-    return write_column(tmp_path / "texts.parquet", pa.array([value.decode() for value in VALUES]), use_dictionary=False)
+    return write_column(
+        tmp_path / "texts.parquet",
+        pa.array([value.decode() for value in VALUES]),
+        use_dictionary=False,
+    )
 
 
 def test_twelve_bytes_before_a_bitset_that_begins_with_zeros(tmp_path):
     path = write_column(tmp_path / "one.parquet", pa.array(["alone"]))
     bitset = build("draft1-raw", [b"alone"], 1024)
     assert bitset[:4] == b"\0" * 4
-    for behind, fitting in ((b"", ("draft1-raw", "branch-12")), (b"else", ("draft1-raw", "branch-12", "branch-16"))):
-        put(path, build_draft_header(find_dialect("draft1-raw"), 1024), bitset + behind, with_length=False)
+    for behind, fitting in (
+        (b"", ("draft1-raw", "branch-12")),
+        (b"else", ("draft1-raw", "branch-12", "branch-16")),
+    ):
+        put(
+            path,
+            build_draft_header(find_dialect("draft1-raw"), 1024),
+            bitset + behind,
+            with_length=False,
+        )
         (row,) = inspect(path).filters
         assert row.dialects == fitting
         assert (row.dialect, row.header_bytes) == ("draft1-raw", 12)
@@ -182,7 +201,9 @@ def test_a_header_with_any_byte_changed(texts, dialect):
 IN_CHUNKS = ("id", "k", "name", "maybe")
 """Among them the first two and the last two but one of the file, so that filters follow pages directly."""
 FIRST_DRAFTS = [dialect.name for dialect in DRAFTS if dialect.name.startswith("draft1")]
-SIZES = pytest.mark.parametrize("in_size", [False, True], ids=["size of the pages", "size with the filter"])
+SIZES = pytest.mark.parametrize(
+    "in_size", [False, True], ids=["size of the pages", "size with the filter"]
+)
 
 
 @pytest.fixture(scope="module")
@@ -198,13 +219,22 @@ def write(plain: Path, folder: Path, dialect: str, in_size: bool) -> Path:
 
 @SIZES
 @each("dialect", FIRST_DRAFTS)
-def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect: str, in_size: bool):
+def test_queries_in_the_dialect_and_without(
+    plain: Path, tmp_path: Path, dialect: str, in_size: bool
+):
     path = write(plain, tmp_path, dialect, in_size)
     for column in IN_CHUNKS:
         values = pq.read_table(plain)[column].drop_null().unique().to_pylist()[::9]
-        assert not any(value.is_absent for value in probe(path, column, values, dialect=dialect).values)
-    assert {row.answer for row in probe(path, "id", [-1], dialect=dialect, filters_only=True).values[0].row_groups} == {"absent"}
-    assert {row.answer for row in probe(path, "id", [-1], filters_only=True).values[0].row_groups} == {"cannot say"}
+        assert not any(
+            value.is_absent for value in probe(path, column, values, dialect=dialect).values
+        )
+    assert {
+        row.answer
+        for row in probe(path, "id", [-1], dialect=dialect, filters_only=True).values[0].row_groups
+    } == {"absent"}
+    assert {
+        row.answer for row in probe(path, "id", [-1], filters_only=True).values[0].row_groups
+    } == {"cannot say"}
     assert {row.filter for row in explain(path, "name", "nobody").row_groups} == {"cannot say"}
     assert prune([path], "name", ["nobody"]).skipped_by_filter == 0
 
@@ -212,12 +242,16 @@ def test_queries_in_the_dialect_and_without(plain: Path, tmp_path: Path, dialect
 @SIZES
 @each("compact", [False, True])
 @each("columns", {"all": (), "one": ("id",)})
-def test_remove(plain: Path, tmp_path: Path, columns: tuple[str, ...], compact: bool, in_size: bool):
+def test_remove(
+    plain: Path, tmp_path: Path, columns: tuple[str, ...], compact: bool, in_size: bool
+):
     """The bytes of a filter between pages stay in the file, since pages do not move, and are in_size as unreferenced."""
     path = write(plain, tmp_path, "draft1-page", in_size)
     report = remove_filters(path, columns, compact=compact, in_place=True)
     assert report.unreferenced_bytes
-    assert {row.column for row in inspect(path).filters} == set(IN_CHUNKS) - set(columns or IN_CHUNKS)
+    assert {row.column for row in inspect(path).filters} == set(IN_CHUNKS) - set(
+        columns or IN_CHUNKS
+    )
     assert "overlapping-filter" not in {finding.rule for finding in check(path).findings}
     assert pq.read_table(path).equals(pq.read_table(plain))
 
@@ -225,7 +259,10 @@ def test_remove(plain: Path, tmp_path: Path, columns: tuple[str, ...], compact: 
 def test_repair_can_drop_and_resize_is_refused(plain: Path, tmp_path: Path):
     path = write(plain, tmp_path, "draft1-raw", in_size=False)
     content = path.read_bytes()
-    with pytest.raises(RefusedError, match=r"is that of a draft of the format: draft1-raw or branch-12; repair can rebuild it"):
+    with pytest.raises(
+        RefusedError,
+        match=r"is that of a draft of the format: draft1-raw or branch-12; repair can rebuild it",
+    ):
         resize_filters(path, fpp=0.1, in_place=True)
     assert path.read_bytes() == content
     assert {step.fix for step in repair(path, drop=True, in_place=True).steps} == {"drop"}
@@ -239,10 +276,17 @@ def test_a_filter_is_not_taken_for_a_page(plain: Path, tmp_path: Path):
     def state_the_filter(metadata) -> None:
         for row_group in metadata.row_groups:
             for chunk in row_group.columns:
-                chunk.meta_data.data_page_offset = chunk.meta_data.bloom_filter_offset or chunk.meta_data.data_page_offset
+                chunk.meta_data.data_page_offset = (
+                    chunk.meta_data.bloom_filter_offset or chunk.meta_data.data_page_offset
+                )
 
     edit_footer(path, state_the_filter)
-    assert all("does not state the size of its page" in (result.problem or "") for result in verify(path).filters)
+    assert all(
+        "does not state the size of its page" in (result.problem or "")
+        for result in verify(path).filters
+    )
     report = probe(path, "id", [-1], dialect="draft1-raw", filters_only=True)
     assert {row.answer for row in report.values[0].row_groups} == {"cannot say"}
-    assert "overlapping-filter" in {finding.rule for finding in check(path, Policy(quick=True)).findings}
+    assert "overlapping-filter" in {
+        finding.rule for finding in check(path, Policy(quick=True)).findings
+    }

@@ -39,12 +39,22 @@ from support.samples import listing
 from support.tables import each
 
 FILES = ("java-columns", "java-signed", "java-ctr-supplied")
-PLAIN = {"java-columns": {"id", "nested.code"}, "java-signed": {"id", "nested.code"}, "java-ctr-supplied": set()}
-SECRET = json.loads((Path(__file__).parent.parent.parent / "fixtures" / "encrypted" / "keys.json").read_text())["keys"]
+PLAIN = {
+    "java-columns": {"id", "nested.code"},
+    "java-signed": {"id", "nested.code"},
+    "java-ctr-supplied": set(),
+}
+SECRET = json.loads(
+    (Path(__file__).parent.parent.parent / "fixtures" / "encrypted" / "keys.json").read_text()
+)["keys"]
 
 
 def keys_of(name: str, **changes: object) -> dict[str, object]:
-    return {"keys": SECRET, **({"aad_prefix": "fixtures"} if name == "java-ctr-supplied" else {}), **changes}
+    return {
+        "keys": SECRET,
+        **({"aad_prefix": "fixtures"} if name == "java-ctr-supplied" else {}),
+        **changes,
+    }
 
 
 @pytest.fixture
@@ -52,7 +62,11 @@ def file(fixtures, tmp_path) -> Callable[[str], Path]:
     """A copy of a fixture that a test may change."""
 
     def copy(name: str) -> Path:
-        return Path(shutil.copy(fixtures / "encrypted" / f"{name}.parquet.encrypted", tmp_path / f"{name}.parquet"))
+        return Path(
+            shutil.copy(
+                fixtures / "encrypted" / f"{name}.parquet.encrypted", tmp_path / f"{name}.parquet"
+            )
+        )
 
     return copy
 
@@ -64,11 +78,24 @@ def test_every_value_is_verified(file, name):
         add_filters(path, COLUMNS, in_place=True, keys=keys_of(name))
     report = verify(path, keys=keys_of(name))
     assert report.is_sound
-    assert {(result.row_group, result.column): (result.verified_values, result.problem) for result in report.filters} == {
-        (number, column): (len(values_of(column, number)), None) for number in range(ROW_GROUPS) for column in COLUMNS
+    assert {
+        (result.row_group, result.column): (result.verified_values, result.problem)
+        for result in report.filters
+    } == {
+        (number, column): (len(values_of(column, number)), None)
+        for number in range(ROW_GROUPS)
+        for column in COLUMNS
     }
-    assert {row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column in PLAIN[name]} <= {False}
-    assert all(row.encrypted for row in inspect(path, keys=keys_of(name)).filters if row.column not in PLAIN[name])
+    assert {
+        row.encrypted
+        for row in inspect(path, keys=keys_of(name)).filters
+        if row.column in PLAIN[name]
+    } <= {False}
+    assert all(
+        row.encrypted
+        for row in inspect(path, keys=keys_of(name)).filters
+        if row.column not in PLAIN[name]
+    )
     for column, absent in (("id", FIRST_ID + 1), ("name", "nobody"), ("nested.tag", "none")):
         assert probe(path, column, [absent], filters_only=True, keys=keys_of(name)).is_absent
         for number in range(ROW_GROUPS):
@@ -96,7 +123,10 @@ def test_what_is_added_is_encrypted_and_comes_off_again(file, name, append):
         remove_filters(path, in_place=True, keys=keys)
         assert path.read_bytes() == old
     else:
-        assert {row.kind for row in inspect(path, keys=keys).unreferenced} == {"unreferenced filter", "superseded footer"}
+        assert {row.kind for row in inspect(path, keys=keys).unreferenced} == {
+            "unreferenced filter",
+            "superseded footer",
+        }
         assert remove_filters(path, compact=True, in_place=True, keys=keys).unreferenced_bytes == 0
         assert path.stat().st_size < len(old)
 
@@ -108,11 +138,20 @@ def test_no_nonce_is_used_twice(file):
         out = path.with_name(str(number))
         add_filters(path, ["name"], output=out, rebuild="all", keys=keys)
         with ParquetFile.open(out, keys) as parquet_file:
-            starts = [start for row_group in range(ROW_GROUPS) for start in modules_of(parquet_file, row_group, 1)[:2]]
+            starts = [
+                start
+                for row_group in range(ROW_GROUPS)
+                for start in modules_of(parquet_file, row_group, 1)[:2]
+            ]
             crypto = len(parquet_file.footer.cipher.crypto)
             starts.append(parquet_file.footer.start + crypto)
-            ciphertext = [parquet_file.footer.column_chunk(row_group, 1).encrypted_column_metadata for row_group in range(ROW_GROUPS)]
-            nonces += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [module[4:16] for module in ciphertext]
+            ciphertext = [
+                parquet_file.footer.column_chunk(row_group, 1).encrypted_column_metadata
+                for row_group in range(ROW_GROUPS)
+            ]
+            nonces += [out.read_bytes()[start + 4 : start + 16] for start in starts] + [
+                module[4:16] for module in ciphertext
+            ]
     assert len(nonces) == len(set(nonces)) == 2 * 10
 
 
@@ -127,10 +166,18 @@ def test_resized_repaired_advised_explained_checked(file, name):
     assert repair(path, in_place=True, keys=keys).is_sound
     assert "saturated" not in {finding.rule for finding in check(path, keys=keys).findings}
     explanation = explain(path, "name", "nobody", keys=keys)
-    assert {(group.filter, group.dictionary) for group in explanation.row_groups} <= {("absent", "absent"), ("absent", None)}
-    advice = {column.column: column for column in advise(str(path), queries=["name = 'name-31'"], keys=keys).columns}
+    assert {(group.filter, group.dictionary) for group in explanation.row_groups} <= {
+        ("absent", "absent"),
+        ("absent", None),
+    }
+    advice = {
+        column.column: column
+        for column in advise(str(path), queries=["name = 'name-31'"], keys=keys).columns
+    }
     assert advice["name"].filters == ROW_GROUPS
-    assert advice["name"].ndv == max(len(set(values_of("name", number))) for number in range(ROW_GROUPS))
+    assert advice["name"].ndv == max(
+        len(set(values_of("name", number))) for number in range(ROW_GROUPS)
+    )
 
 
 # Keys that are missing or wrong
@@ -170,8 +217,14 @@ def test_without_a_column_key(file):
     before = listing(path.parent)
     for work, message in (
         (lambda: add_filters(path, ["name"], in_place=True, keys=some), "the column is encrypted"),
-        (lambda: remove_filters(path, ["name"], in_place=True, keys=some), "the metadata of the column is encrypted"),
-        (lambda: remove_filters(path, in_place=True, keys=some), "the metadata of the column is encrypted"),
+        (
+            lambda: remove_filters(path, ["name"], in_place=True, keys=some),
+            "the metadata of the column is encrypted",
+        ),
+        (
+            lambda: remove_filters(path, in_place=True, keys=some),
+            "the metadata of the column is encrypted",
+        ),
     ):
         with pytest.raises(RefusedError, match=message) as caught:
             work()
@@ -181,7 +234,13 @@ def test_without_a_column_key(file):
     assert verify(path, keys=keys_of("java-columns")).is_sound
 
 
-@each("prefix, error, message", [(None, RefusedError, "does not store"), ("other", AuthenticationError, "the AAD prefix differs")])
+@each(
+    "prefix, error, message",
+    [
+        (None, RefusedError, "does not store"),
+        ("other", AuthenticationError, "the AAD prefix differs"),
+    ],
+)
 def test_an_aad_prefix_that_is_missing_or_another(file, prefix, error, message):
     with pytest.raises(error, match=message):
         inspect(file("java-ctr-supplied"), keys=keys_of("java-ctr-supplied", aad_prefix=prefix))
@@ -202,7 +261,9 @@ def test_a_signed_file_that_is_no_longer_marked_as_signed(file):
 
 
 def flip(path: Path, data: bytes, bit: int) -> None:
-    path.write_bytes(data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :])
+    path.write_bytes(
+        data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
+    )
 
 
 def read_filter(path: Path, keys: dict[str, object], row_group: int, column: int) -> bytes:
@@ -219,14 +280,20 @@ def test_a_flipped_bit_anywhere_in_a_filter(file):
     # Every bit of the header's module, and of length word, nonce and tag of the bitset's; one of each byte between.
     bitset = header + 8 * (place.stated_length - place.bitset_bytes - 32)
     end = header + 8 * place.stated_length
-    bits = [*range(header, bitset + 8 * 16), *range(bitset + 8 * 16, end - 8 * 16, 8), *range(end - 8 * 16, end)]
+    bits = [
+        *range(header, bitset + 8 * 16),
+        *range(bitset + 8 * 16, end - 8 * 16, 8),
+        *range(end - 8 * 16, end),
+    ]
     for bit in bits:
         flip(path, data, bit)
         with pytest.raises(AuthenticationError):
             read_filter(path, keys, 1, 1)
     report = verify(path, keys=keys)
     assert not report.is_sound
-    assert [finding.rule for finding in report.findings if finding.severity == "error"] == ["damaged-encrypted-filter"]
+    assert [finding.rule for finding in report.findings if finding.severity == "error"] == [
+        "damaged-encrypted-filter"
+    ]
 
 
 @pytest.mark.slow
@@ -258,7 +325,9 @@ def test_a_flipped_bit_in_pages(file, column):
     with ParquetFile.open(path, keys) as parquet_file:
         index = COLUMNS.index(column)
         meta = parquet_file.footer.chunk(2, index)
-        start = min(offset for offset in (meta.dictionary_page_offset, meta.data_page_offset) if offset)
+        start = min(
+            offset for offset in (meta.dictionary_page_offset, meta.data_page_offset) if offset
+        )
         end = start + meta.total_compressed_size
     for bit in range(8 * start, 8 * end, 8 * 13 + 1):
         flip(path, data, bit)
@@ -287,10 +356,16 @@ def test_modules_of_another_chunk(file, part, donor):
     first, last = {"header": (0, 1), "bitset": (1, 2), "filter": (0, 2)}[part]
     data[mine[first] : mine[last]] = data[theirs[first] : theirs[last]]
     path.write_bytes(data)
-    message = "the bitset: the module" if part == "bitset" else f"another chunk is there: column {COLUMNS[donor[1]]}, row group {donor[0]}"
+    message = (
+        "the bitset: the module"
+        if part == "bitset"
+        else f"another chunk is there: column {COLUMNS[donor[1]]}, row group {donor[0]}"
+    )
     with pytest.raises(AuthenticationError, match=message):
         probe(path, "name", ["x"], filters_only=True, keys=keys)
-    (finding,) = [entry for entry in verify(path, ["name"], keys=keys).findings if entry.severity == "error"]
+    (finding,) = [
+        entry for entry in verify(path, ["name"], keys=keys).findings if entry.severity == "error"
+    ]
     assert finding.rule == "damaged-encrypted-filter"
     assert message in finding.evidence[0].fact
 
@@ -305,14 +380,21 @@ def test_a_header_encrypted_as_another_module(file, module):
         ciphertext = parquet_file.footer.cipher.encrypt((0, 1), module, plain)
     data = path.read_bytes()
     path.write_bytes(data[:start] + ciphertext + data[bitset:])
-    with pytest.raises(AuthenticationError, match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8"):
+    with pytest.raises(
+        AuthenticationError,
+        match=rf"encrypted as a module of type {int(module)} \({module.words}\), not 8",
+    ):
         probe(path, "name", ["x"], filters_only=True, keys=keys)
 
 
 @pytest.fixture
 def damaged_file(file) -> Path:
     path = file("java-columns")
-    (place,) = [row for row in inspect(path, ["name"], keys=keys_of("java-columns")).filters if row.row_group == 1]
+    (place,) = [
+        row
+        for row in inspect(path, ["name"], keys=keys_of("java-columns")).filters
+        if row.row_group == 1
+    ]
     flip(path, path.read_bytes(), 8 * place.offset + 8 * 40)
     return path
 
@@ -321,9 +403,20 @@ def test_a_damaged_filter_is_dropped_or_rebuilt(damaged_file, tmp_path):
     keys_path = tmp_path / "keys.json"
     keys_path.write_text(json.dumps(keys_of("java-columns")))
     keys = read_keys(str(keys_path))
-    (finding,) = [entry for entry in check(damaged_file, keys=keys).findings if entry.severity == "error"]
+    (finding,) = [
+        entry for entry in check(damaged_file, keys=keys).findings if entry.severity == "error"
+    ]
     assert finding.fix is not None
-    assert command_of(finding.fix) == ("sbbf", "repair", str(damaged_file), "-c", "name", "--in-place", "--keys", str(keys_path))
+    assert command_of(finding.fix) == (
+        "sbbf",
+        "repair",
+        str(damaged_file),
+        "-c",
+        "name",
+        "--in-place",
+        "--keys",
+        str(keys_path),
+    )
     dropped = repair(damaged_file, ["name"], drop=True, output=tmp_path / "dropped", keys=keys)
     assert [(step.row_group, step.fix) for step in dropped.steps] == [(1, "drop")]
     assert run([*command_of(finding.fix)[1:]]) == 0
@@ -333,7 +426,10 @@ def test_a_damaged_filter_is_dropped_or_rebuilt(damaged_file, tmp_path):
 
 def test_no_filter_in_the_clear_is_made_for_an_encrypted_column(file):
     some = keys_of("java-columns", keys={"footer": SECRET["footer"]})
-    with ParquetFile.open(file("java-columns"), some) as parquet_file, pytest.raises(RefusedError, match="encrypted"):
+    with (
+        ParquetFile.open(file("java-columns"), some) as parquet_file,
+        pytest.raises(RefusedError, match="encrypted"),
+    ):
         parquet_file.filter_parts(0, 1, bytes(64))
 
 
@@ -361,7 +457,10 @@ class TestCommands:
         assert run(["repair", path, "--in-place"]) == 0
         assert not any(secret in text for secret in SECRET.values() for text in capsys.readouterr())
 
-    @each("argument", ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'])
+    @each(
+        "argument",
+        ["000102030405060708090a0b0c0d0e0f", '{"footer_key": "000102030405060708090a0b0c0d0e0f"}'],
+    )
     def test_a_key_instead_of_a_file_name(self, file, capsys, argument):
         assert run(["inspect", str(file("java-columns")), "--keys", argument]) == 2
         error = capsys.readouterr().err
@@ -375,8 +474,12 @@ class TestCommands:
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert done.returncode == 4
-        assert [line for line in done.stderr.splitlines() if "can read the keys" not in line] == done.stderr.splitlines()[-1:]
-        assert done.stderr.endswith("the package cryptography is not installed; pip install 'sbbf-tool[encryption]'\n")
+        assert [
+            line for line in done.stderr.splitlines() if "can read the keys" not in line
+        ] == done.stderr.splitlines()[-1:]
+        assert done.stderr.endswith(
+            "the package cryptography is not installed; pip install 'sbbf-tool[encryption]'\n"
+        )
 
 
 # The conformance files
@@ -405,7 +508,11 @@ class TestLockedColumns:
     def locked(self, request, file) -> tuple[Path, dict[str, object], tuple[str, ...]]:
         path = file("java-signed" if "known" in request.param else "java-columns")
         if path.stem == "java-columns":
-            return path, keys_of("java-columns", keys={"footer": SECRET["footer"]}), ("name", "nested.tag")
+            return (
+                path,
+                keys_of("java-columns", keys={"footer": SECRET["footer"]}),
+                ("name", "nested.tag"),
+            )
         add_filters(path, ["id", "name"], in_place=True, keys=keys_of("java-signed"))
         return path, {"columns": {"nested.tag": SECRET["tags"]}}, ("name",)
 
@@ -427,5 +534,16 @@ class TestLockedColumns:
             assert run(["check", str(path), "--keys", str(keys_path), "--format", name]) == 0
             assert "locked columns not checked: " in capsys.readouterr().out, name
         for command in (["check"], ["repair", "--rebuild", "none", "-n"]):
-            assert run([*command, str(path), str(shutil.copy(path, tmp_path / "b.parquet")), "--keys", str(keys_path)]) == 0
+            assert (
+                run(
+                    [
+                        *command,
+                        str(path),
+                        str(shutil.copy(path, tmp_path / "b.parquet")),
+                        "--keys",
+                        str(keys_path),
+                    ]
+                )
+                == 0
+            )
             assert capsys.readouterr().out.endswith("; locked columns not checked in 2 files\n")

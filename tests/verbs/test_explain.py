@@ -19,7 +19,11 @@ from support.samples import places
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explained")
     plain = write(folder / "plain.parquet")
-    add_filters(plain, ["random_id", "sorted_id", "uuid", "half", "country"], output=folder / "filtered.parquet")
+    add_filters(
+        plain,
+        ["random_id", "sorted_id", "uuid", "half", "country"],
+        output=folder / "filtered.parquet",
+    )
     return folder / "filtered.parquet"
 
 
@@ -33,7 +37,9 @@ def test_only_the_filter_excludes_a_value_within_min_and_max(path):
     assert {row.statistics for row in report.row_groups} == {"maybe"}
     assert {row.dictionary for row in report.row_groups} == {None}
     assert [row.filter for row in report.row_groups].count("absent") >= 4
-    assert steps(report, "duckdb") == ["filter" if row.filter == "absent" else "read" for row in report.row_groups]
+    assert steps(report, "duckdb") == [
+        "filter" if row.filter == "absent" else "read" for row in report.row_groups
+    ]
     assert steps(report, "polars") == ["read"] * 5
     # The verdicts of engines depend on type and size alone, and are found once for all files.
     misses = list_verdicts.cache_info().misses
@@ -63,7 +69,9 @@ def test_min_and_max_use_the_order_of_the_column_type(tmp_path, column, value, a
     assert row.statistics == answers
 
 
-def test_engines_lose_the_rows_of_a_value_that_the_dictionary_holds_and_the_filter_excludes(tmp_path: Path) -> None:
+def test_engines_lose_the_rows_of_a_value_that_the_dictionary_holds_and_the_filter_excludes(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "wrong.parquet"
     pq.write_table(pa.table({"id": range(1000)}), path)
     add_filters(path, "id", in_place=True)
@@ -71,7 +79,11 @@ def test_engines_lose_the_rows_of_a_value_that_the_dictionary_holds_and_the_filt
     with open(path, "r+b") as stream:
         stream.seek(place.offset + place.length - 1024)
         stream.write(bytes(1024))
-    report = next(report for value in range(50) if (report := explain(path, "id", value)).row_groups[0].filter == "absent")
+    report = next(
+        report
+        for value in range(50)
+        if (report := explain(path, "id", value)).row_groups[0].filter == "absent"
+    )
     assert not report.absent
     harms = {engine.engine: engine.harm for engine in report.engines}
     assert (harms["duckdb"], harms["spark"], harms["polars"]) == ("loses rows", None, None)

@@ -46,18 +46,29 @@ def answer_of(path: Path, column: str, value: object) -> tuple[str, str | None]:
         ("k", 7, ("absent", None)),
     ],
 )
-def test_a_value_of_file_or_folder_is_not_absent(path: Path, column: str, value: object, answer: tuple[str, str | None]) -> None:
+def test_a_value_of_file_or_folder_is_not_absent(
+    path: Path, column: str, value: object, answer: tuple[str, str | None]
+) -> None:
     assert answer_of(path, column, value) == answer
 
 
-@each("folders", ["day=1/day=2", "DAY=1/day=2", "day=1/root/day=2", "day=1/day=__HIVE_DEFAULT_PARTITION__"])
+@each(
+    "folders",
+    ["day=1/day=2", "DAY=1/day=2", "day=1/root/day=2", "day=1/day=__HIVE_DEFAULT_PARTITION__"],
+)
 @each("column", ["day", "Day"])
-def test_a_folder_that_states_a_value_twice_decides_nothing(tmp_path: Path, folders: str, column: str) -> None:
+def test_a_folder_that_states_a_value_twice_decides_nothing(
+    tmp_path: Path, folders: str, column: str
+) -> None:
     """Readers take the first value or the last, or fail. `Day` is not stored."""
     path = write(tmp_path / folders / "a.parquet")
     for value in (1, 2, 3, 4, None):
         report = probe(path, column, [value], strict=False)
-        assert report.values[0].row_groups[0].answer == "cannot say" if value is not None else not report.is_absent
+        assert (
+            report.values[0].row_groups[0].answer == "cannot say"
+            if value is not None
+            else not report.is_absent
+        )
     assert probe(write(tmp_path / "same" / "day=1" / "day=1" / "a.parquet"), "day", [4]).is_absent
 
 

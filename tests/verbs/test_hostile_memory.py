@@ -84,7 +84,9 @@ def claim_bitset(num_bytes: int) -> Change:
 def replace_footer(footer: bytes) -> Change:
     def change(path: Path) -> None:
         data = path.read_bytes()
-        path.write_bytes(data[: footer_start(data)] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+        path.write_bytes(
+            data[: footer_start(data)] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+        )
 
     return change
 
@@ -98,7 +100,9 @@ COUNT_2_31 = b"\xff\xff\xff\xff\x07"
 HOSTILE: dict[str, Change] = {
     "values": claim(num_values=2**62),
     "values and rows": claim(num_values=2**62, num_rows=2**62),
-    "values, rows and sizes": claim(num_values=2**40, num_rows=2**40, total_compressed_size=2**62, total_uncompressed_size=2**62),
+    "values, rows and sizes": claim(
+        num_values=2**40, num_rows=2**40, total_compressed_size=2**62, total_uncompressed_size=2**62
+    ),
     "a chunk of exabytes": claim(total_compressed_size=2**62),
     "negative sizes": claim(total_compressed_size=-(2**62), total_uncompressed_size=-(2**62)),
     "a bitset of 2 GiB": claim_bitset(2**31 - 1),
@@ -116,7 +120,9 @@ HOSTILE: dict[str, Change] = {
 @pytest.fixture
 def sound(tmp_path):
     path = tmp_path / "sound.parquet"
-    table = pa.table({"id": pa.array(range(40), pa.int64()), "name": [f"name {n}" for n in range(40)]})
+    table = pa.table(
+        {"id": pa.array(range(40), pa.int64()), "name": [f"name {n}" for n in range(40)]}
+    )
     pq.write_table(table, path, store_schema=False, use_dictionary=["name"])
     add_filters(path, ["id"], in_place=True)
     assert path.stat().st_size < 4096
@@ -134,7 +140,12 @@ def test_claimed_sizes_are_not_allocated(sound, tmp_path):
         paths.append(path)
     # A sound file needs no pyarrow, as a hostile one may: it is there, with its threads, before memory is counted.
     plain_file = tmp_path / "decoded.parquet"
-    pq.write_table(pq.read_table(sound), plain_file, use_dictionary=False, column_encoding={"id": "DELTA_BINARY_PACKED", "name": "PLAIN"})
+    pq.write_table(
+        pq.read_table(sound),
+        plain_file,
+        use_dictionary=False,
+        column_encoding={"id": "DELTA_BINARY_PACKED", "name": "PLAIN"},
+    )
     command = [sys.executable, "-c", PROGRAM, str(ALLOWED), sound, plain_file, *paths]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     *sizes, last = done.stdout.split()
@@ -152,7 +163,10 @@ def test_pages_that_many_chunks_share_are_not_read(sound):
 
     edit_footer(sound, repeat)
     for column in ("id", "name"):
-        with pytest.raises(UnreadableError, match=r"column chunks of [\d,]+ bytes share the [\d,]+ bytes before the footer"):
+        with pytest.raises(
+            UnreadableError,
+            match=r"column chunks of [\d,]+ bytes share the [\d,]+ bytes before the footer",
+        ):
             add_filters(sound, [column], in_place=True, rebuild="all")
     assert len(verify(sound).unreadable) == 100
     assert not probe(sound, "id", 7, confirm=True).is_absent

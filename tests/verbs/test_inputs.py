@@ -69,23 +69,34 @@ FILESYSTEMS: dict[str, Callable[[Any, Path], tuple[Any, str]]] = {
     "fsspec local": lambda memory, folder: (fsspec.filesystem("file"), str(DATA)),
     "fsspec memory": lambda memory, folder: (memory, "lake/a.parquet"),
     "fsspec memory by URL": lambda memory, folder: (memory, "memory://lake/a.parquet"),
-    "fsspec in pyarrow": lambda memory, folder: (fs.PyFileSystem(fs.FSSpecHandler(memory)), "/lake/a.parquet"),
+    "fsspec in pyarrow": lambda memory, folder: (
+        fs.PyFileSystem(fs.FSSpecHandler(memory)),
+        "/lake/a.parquet",
+    ),
 }
 every_filesystem = each("kind", list(FILESYSTEMS))
 
 
 def without_place(report: Any) -> Any:
     """The report without what depends on where the file is: its name, requests, and a fix, which names it."""
-    names = {field: "" for field in ("file", "paths", "sampled_files", "bytes_read", "requests", "fix", "plan") if hasattr(report, field)}
+    names = {
+        field: ""
+        for field in ("file", "paths", "sampled_files", "bytes_read", "requests", "fix", "plan")
+        if hasattr(report, field)
+    }
     if hasattr(report, "findings"):
-        names["findings"] = tuple(replace(finding, file="", fix=None) for finding in report.findings)
+        names["findings"] = tuple(
+            replace(finding, file="", fix=None) for finding in report.findings
+        )
     return replace(report, **names)
 
 
 @pytest.mark.slow
 @every_filesystem
 @every_reader
-def test_a_file_system_gives_the_same_answers(memory: Any, tmp_path: Path, kind: str, read: Callable[..., Any]) -> None:
+def test_a_file_system_gives_the_same_answers(
+    memory: Any, tmp_path: Path, kind: str, read: Callable[..., Any]
+) -> None:
     filesystem, path = FILESYSTEMS[kind](memory, tmp_path)
     report = read(path, filesystem=filesystem)
     assert without_place(report) == without_place(read(DATA))
@@ -94,7 +105,12 @@ def test_a_file_system_gives_the_same_answers(memory: Any, tmp_path: Path, kind:
 @every_reader
 def test_an_open_file_gives_the_same_answers_and_stays_open(read: Callable[..., Any]) -> None:
     expected = without_place(read(DATA))
-    with DATA.open("rb") as file, io.BytesIO(DATA.read_bytes()) as stream, tempfile.TemporaryFile() as copy, pa.OSFile(str(DATA)) as arrow:
+    with (
+        DATA.open("rb") as file,
+        io.BytesIO(DATA.read_bytes()) as stream,
+        tempfile.TemporaryFile() as copy,
+        pa.OSFile(str(DATA)) as arrow,
+    ):
         copy.write(DATA.read_bytes())
         for handle in (file, stream, copy, arrow):
             handle.seek(17)
@@ -134,7 +150,10 @@ def test_a_file_that_is_changed_while_it_is_read_is_an_error(memory: Any) -> Non
     with OpenFileSource(stream) as open_source:
         stream.truncate(100)
         assert not open_source.is_unchanged()
-        with pytest.raises(UnreadableError, match=r"^<open file>: byte 100: the file became shorter while it was read"):
+        with pytest.raises(
+            UnreadableError,
+            match=r"^<open file>: byte 100: the file became shorter while it was read",
+        ):
             open_source.read(0, 1000)
 
 
@@ -142,7 +161,9 @@ def test_a_file_that_is_changed_while_it_is_read_is_an_error(memory: Any) -> Non
 def test_missing_and_broken_files_are_named(memory: Any, read: Callable[..., Any]) -> None:
     memory.pipe_file("/lake/broken.parquet", b"PAR1 no footer")
     for path in ("none.parquet", "lake/broken.parquet"):
-        with pytest.raises(UnreadableError, match=rf"^/{path}: |^{path}: no file can be read; /{path}: "):
+        with pytest.raises(
+            UnreadableError, match=rf"^/{path}: |^{path}: no file can be read; /{path}: "
+        ):
             read(path, filesystem=memory)
     with pytest.raises(UnreadableError, match=r"^<open file>: "):
         read(io.BytesIO(b"PAR1 no footer"))
@@ -164,11 +185,17 @@ def test_errors_of_a_file_system_are_those_of_this_package() -> None:
 def test_what_cannot_be_read_is_refused(read: Callable[..., Any], tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(writer)
-    with os.fdopen(reader, "rb") as pipe, pytest.raises(UsageError, match=r"cannot seek.*io.BytesIO"):
+    with (
+        os.fdopen(reader, "rb") as pipe,
+        pytest.raises(UsageError, match=r"cannot seek.*io.BytesIO"),
+    ):
         read(pipe)
     with DATA.open(encoding="latin-1") as text, pytest.raises(UsageError, match=r'text mode.*"rb"'):
         read(text)
-    with (tmp_path / "new").open("wb") as new, pytest.raises(UsageError, match=r"not open for reading"):
+    with (
+        (tmp_path / "new").open("wb") as new,
+        pytest.raises(UsageError, match=r"not open for reading"),
+    ):
         read(new)
     closed_stream = io.BytesIO()
     closed_stream.close()
@@ -176,7 +203,9 @@ def test_what_cannot_be_read_is_refused(read: Callable[..., Any], tmp_path: Path
         read(closed_stream)
     with pytest.raises(UsageError, match=r"a path, a URL or an open binary file, not int"):
         read(3)
-    with pytest.raises(UsageError, match=r"must be a pyarrow.fs.FileSystem or an fsspec file system, not str"):
+    with pytest.raises(
+        UsageError, match=r"must be a pyarrow.fs.FileSystem or an fsspec file system, not str"
+    ):
         read("a.parquet", filesystem="s3")
     with pytest.raises(UsageError, match=r"no path in a file system"):
         read(io.BytesIO(), filesystem=fs.LocalFileSystem())
@@ -193,8 +222,16 @@ def test_prune_takes_paths() -> None:
 
 @each("change", CHANGE)
 @each("target", [{"in_place": True}, {"dry_run": True}, {"output": "new.parquet"}])
-def test_changes_need_a_path(memory: Any, change: Callable[..., Any], target: dict[str, Any]) -> None:
-    with DATA.open("rb") as file, pytest.raises(UsageError, match=r"an open file cannot be changed: .*locked and published.*give the path"):
+def test_changes_need_a_path(
+    memory: Any, change: Callable[..., Any], target: dict[str, Any]
+) -> None:
+    with (
+        DATA.open("rb") as file,
+        pytest.raises(
+            UsageError,
+            match=r"an open file cannot be changed: .*locked and published.*give the path",
+        ),
+    ):
         change(file, **target)
 
 
@@ -206,8 +243,12 @@ def test_keys_decrypt_what_is_read_through_both(memory: Any, path: Path) -> None
     memory.pipe_file("/encrypted", path.read_bytes())
     expected = sbbf_tool.inspect(path, keys=keys)
     assert any(row.encrypted for row in expected.filters) or "signed" in path.name
-    assert without_place(sbbf_tool.inspect("encrypted", keys=keys, filesystem=memory)) == without_place(expected)
-    assert without_place(sbbf_tool.inspect(io.BytesIO(path.read_bytes()), keys=keys)) == without_place(expected)
+    assert without_place(
+        sbbf_tool.inspect("encrypted", keys=keys, filesystem=memory)
+    ) == without_place(expected)
+    assert without_place(
+        sbbf_tool.inspect(io.BytesIO(path.read_bytes()), keys=keys)
+    ) == without_place(expected)
 
 
 ROWS = 200
@@ -216,29 +257,51 @@ ROWS = 200
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("files") / "filtered.parquet"
-    columns = {"ab": ["abc", *(f"value {at}" for at in range(ROWS - 1))], "a": range(ROWS), "b": range(ROWS)}
+    columns = {
+        "ab": ["abc", *(f"value {at}" for at in range(ROWS - 1))],
+        "a": range(ROWS),
+        "b": range(ROWS),
+    }
     pq.write_table(pa.table(columns), path)
     sbbf_tool.add_filters(path, ["ab", "a", "b"], in_place=True)
     return path
 
 
 CASES: dict[str, tuple[str, Callable[[Path, Any], object]]] = {
-    "Policy.select": ("fpp-above-limit", lambda path, argument: Policy(Limits(max_fpp=0.5), select=argument)),
+    "Policy.select": (
+        "fpp-above-limit",
+        lambda path, argument: Policy(Limits(max_fpp=0.5), select=argument),
+    ),
     "Policy.ignore": ("format", lambda path, argument: Policy(ignore=argument)),
     "FilterSpec.columns": ("ab", lambda path, argument: FilterSpec(argument)),
     "FilterSpec.paths": ("PATH", lambda path, argument: FilterSpec("ab", paths=argument)),
-    "add_filters": ("ab", lambda path, argument: sbbf_tool.add_filters(path, argument, dry_run=True, rebuild="all")),
+    "add_filters": (
+        "ab",
+        lambda path, argument: sbbf_tool.add_filters(path, argument, dry_run=True, rebuild="all"),
+    ),
     "advise.names": ("PATH", lambda path, argument: sbbf_tool.advise(argument)),
-    "advise.queries": ("ab = 'abc'", lambda path, argument: sbbf_tool.advise(path, queries=argument)),
-    "advise.engine_names": ("duckdb", lambda path, argument: sbbf_tool.advise(path, engine_names=argument)),
+    "advise.queries": (
+        "ab = 'abc'",
+        lambda path, argument: sbbf_tool.advise(path, queries=argument),
+    ),
+    "advise.engine_names": (
+        "duckdb",
+        lambda path, argument: sbbf_tool.advise(path, engine_names=argument),
+    ),
     "engines": ("duckdb-1.4", lambda path, argument: sbbf_tool.engines(mine=argument)),
     "inspect": ("ab", lambda path, argument: sbbf_tool.inspect(path, argument)),
     "probe": ("abc", lambda path, argument: sbbf_tool.probe(path, "ab", argument)),
     "prune.data": ("PATH", lambda path, argument: sbbf_tool.prune(argument, "ab", ["abc"])),
     "prune.values": ("abc", lambda path, argument: sbbf_tool.prune(path, "ab", argument)),
-    "remove_filters": ("ab", lambda path, argument: sbbf_tool.remove_filters(path, argument, dry_run=True)),
+    "remove_filters": (
+        "ab",
+        lambda path, argument: sbbf_tool.remove_filters(path, argument, dry_run=True),
+    ),
     "repair": ("ab", lambda path, argument: sbbf_tool.repair(path, argument, dry_run=True)),
-    "resize_filters": ("ab", lambda path, argument: sbbf_tool.resize_filters(path, argument, fpp=0.3, dry_run=True)),
+    "resize_filters": (
+        "ab",
+        lambda path, argument: sbbf_tool.resize_filters(path, argument, fpp=0.3, dry_run=True),
+    ),
     "verify": ("ab", lambda path, argument: sbbf_tool.verify(path, argument)),
 }
 
@@ -247,7 +310,11 @@ def comparable(result: Any) -> Any:
     """A result without what two runs never have in common."""
     varying = {"seconds": 0.0, "_dataset": None}
     names = {field.name for field in fields(result)} if is_dataclass(result) else set()
-    return replace(result, **{name: value for name, value in varying.items() if name in names}) if names else result
+    return (
+        replace(result, **{name: value for name, value in varying.items() if name in names})
+        if names
+        else result
+    )
 
 
 @each("name", list(CASES), every=8)

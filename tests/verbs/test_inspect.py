@@ -31,8 +31,16 @@ def test_each_filter_is_measured_from_its_own_bits(filtered):
         place = places(filtered)[row.row_group, row.column]
         bloom = filter_at(filtered, place)
         chunk = metadata.row_group(row.row_group).column(LEAVES.index(row.column))
-        assert (row.offset, row.stated_length, row.header_bytes + row.bitset_bytes) == (place.offset, place.length, place.length)
-        assert (row.blocks, row.fill_ratio, row.estimated_fpp) == (bloom.num_blocks, bloom.fill_ratio, bloom.fpp)
+        assert (row.offset, row.stated_length, row.header_bytes + row.bitset_bytes) == (
+            place.offset,
+            place.length,
+            place.length,
+        )
+        assert (row.blocks, row.fill_ratio, row.estimated_fpp) == (
+            bloom.num_blocks,
+            bloom.fill_ratio,
+            bloom.fpp,
+        )
         assert row.estimated_ndv == bloom.estimated_ndv
         assert row.chunk_bytes == chunk.total_compressed_size
         assert row.num_values == chunk.num_values == 100
@@ -51,15 +59,35 @@ def test_no_byte_of_a_bitset_is_read(filtered, monkeypatch, stated_length):
         edit_footer(filtered, without_lengths)
     whole = inspect(filtered)
     read = []
-    monkeypatch.setattr(LocalSource, "read", lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1])
+    monkeypatch.setattr(
+        LocalSource,
+        "read",
+        lambda self, *place, plain=LocalSource.read: (read.append(place), plain(self, *place))[1],
+    )
     report = inspect(filtered, bitsets=False)
-    bitsets = [(row.offset + row.header_bytes, row.offset + row.header_bytes + row.bitset_bytes) for row in whole.filters]
+    bitsets = [
+        (row.offset + row.header_bytes, row.offset + row.header_bytes + row.bitset_bytes)
+        for row in whole.filters
+    ]
     assert len(bitsets) == 6
-    assert [(start, end) for start, end in bitsets for offset, length in read if offset < end and start < offset + length] == []
+    assert [
+        (start, end)
+        for start, end in bitsets
+        for offset, length in read
+        if offset < end and start < offset + length
+    ] == []
     headers = {row.offset: row.header_bytes for row in whole.filters}
-    assert sum(length for offset, length in read if any(offset in range(start, start + 20) for start in headers)) == sum(headers.values())
-    assert report.filters == tuple(dataclasses.replace(row, **FIGURES_OF_BITS) for row in whole.filters)
-    assert report.columns == tuple(dataclasses.replace(total, mean_fpp=None) for total in whole.columns)
+    assert sum(
+        length
+        for offset, length in read
+        if any(offset in range(start, start + 20) for start in headers)
+    ) == sum(headers.values())
+    assert report.filters == tuple(
+        dataclasses.replace(row, **FIGURES_OF_BITS) for row in whole.filters
+    )
+    assert report.columns == tuple(
+        dataclasses.replace(total, mean_fpp=None) for total in whole.columns
+    )
     assert report.unreferenced == ()
 
 
@@ -107,4 +135,6 @@ def test_a_long_footer_is_found_too(plain):
     data = plain.read_bytes()
     assert len(data) - footer_start(data) > 1 << 20
     add_filters(plain, ["id"], in_place=True)
-    assert unused(plain) == [(footer_start(data), len(data) - footer_start(data), "superseded footer")]
+    assert unused(plain) == [
+        (footer_start(data), len(data) - footer_start(data), "superseded footer")
+    ]

@@ -32,9 +32,20 @@ ABSENT = [instant + 7 for instant in _NEAR if instant + 7 not in INSTANTS]
 
 PAGES = {
     "plain": {"use_dictionary": False, "compression": "none"},
-    "plain-v2": {"use_dictionary": False, "compression": "zstd", "data_page_version": "2.0", "data_page_size": 64, "write_batch_size": 4},
+    "plain-v2": {
+        "use_dictionary": False,
+        "compression": "zstd",
+        "data_page_version": "2.0",
+        "data_page_size": 64,
+        "write_batch_size": 4,
+    },
     "dictionary": {"use_dictionary": True},
-    "dictionary-given-up": {"use_dictionary": True, "dictionary_pagesize_limit": 64, "data_page_size": 64, "write_batch_size": 4},
+    "dictionary-given-up": {
+        "use_dictionary": True,
+        "dictionary_pagesize_limit": 64,
+        "data_page_size": 64,
+        "write_batch_size": 4,
+    },
     "lz4": {"use_dictionary": False, "compression": "lz4"},
 }
 
@@ -45,7 +56,10 @@ def text_of(instant: int) -> str:
 
 def row_groups(form: Callable[[int], bytes]) -> list[list[bytes | None]]:
     """Three row groups, with nulls and repeated values; no instant is in two of them."""
-    return [[value for instant in INSTANTS[group::3] for value in (form(instant), None, form(instant))] for group in range(3)]
+    return [
+        [value for instant in INSTANTS[group::3] for value in (form(instant), None, form(instant))]
+        for group in range(3)
+    ]
 
 
 def found_by_pyarrow(path: Path) -> dict[int, set[int]]:
@@ -61,12 +75,16 @@ def found_by_pyarrow(path: Path) -> dict[int, set[int]]:
 
 def row_groups_of_pyarrow(path: Path, instant: int) -> set[int]:
     """The row groups that `prune` leaves."""
-    return {group for file in prune(path, "at", [text_of(instant)]).files for group in file.row_groups}
+    return {
+        group for file in prune(path, "at", [text_of(instant)]).files for group in file.row_groups
+    }
 
 
 @each("pages", list(PAGES))
 @each("form", list(FORMS), every=2)
-def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callable[[int], bytes], pages: str) -> None:
+def test_what_is_stored_is_found_whatever_its_form(
+    tmp_path: Path, form: Callable[[int], bytes], pages: str
+) -> None:
     path = write_int96(tmp_path / "a.parquet", row_groups(form), **PAGES[pages])
     expected = found_by_pyarrow(path)
     assert sorted(expected) == INSTANTS
@@ -79,11 +97,20 @@ def test_what_is_stored_is_found_whatever_its_form(tmp_path: Path, form: Callabl
         assert expected[instant] <= row_groups_of_pyarrow(path, instant)
         report = explain(path, "at", text_of(instant))
         assert not any(report.row_groups[group].is_absent for group in expected[instant])
-    assert all(result.is_verified and not result.excluded_instants for result in verify(path).filters)
-    assert not {finding.rule for finding in check(path).findings} & {"false-negatives", "int96-form-missing"}
+    assert all(
+        result.is_verified and not result.excluded_instants for result in verify(path).filters
+    )
+    assert not {finding.rule for finding in check(path).findings} & {
+        "false-negatives",
+        "int96-form-missing",
+    }
     # A filter says something, too: nearly all that is not stored is absent.
     absent = [text_of(instant) for instant in ABSENT]
-    answers = [answer.answer for value in probe(path, "at", absent, filters_only=True).values for answer in value.row_groups]
+    answers = [
+        answer.answer
+        for value in probe(path, "at", absent, filters_only=True).values
+        for answer in value.row_groups
+    ]
     assert answers.count("absent") > 0.9 * len(answers)
 
 
@@ -102,7 +129,9 @@ def with_stored_forms_alone(path: Path) -> Path:
 def test_filters_of_an_unknown_writer_exclude_nothing(
     tmp_path: Path, created_by: str | None, form: Callable[[int], bytes], pages: str
 ) -> None:
-    path = with_stored_forms_alone(write_int96(tmp_path / "a.parquet", row_groups(form), created_by, **PAGES[pages]))
+    path = with_stored_forms_alone(
+        write_int96(tmp_path / "a.parquet", row_groups(form), created_by, **PAGES[pages])
+    )
     expected = found_by_pyarrow(path)
     texts = [text_of(instant) for instant in (*INSTANTS, *ABSENT)]
     report = probe(path, "at", texts, filters_only=True)
@@ -111,7 +140,9 @@ def test_filters_of_an_unknown_writer_exclude_nothing(
         assert all(answer.reason for answer in value.row_groups if answer.answer == "cannot say")
     assert [inconclusive.row_groups for inconclusive in report.inconclusive] == [(0, 1, 2)]
     for instant in INSTANTS[::9]:
-        assert row_groups_of_pyarrow(path, instant) == ({0, 1, 2} if pages == "plain" else expected[instant])
+        assert row_groups_of_pyarrow(path, instant) == (
+            {0, 1, 2} if pages == "plain" else expected[instant]
+        )
         report = explain(path, "at", text_of(instant))
         assert not any(report.row_groups[group].is_absent for group in expected[instant])
     # A dictionary is compared by what its bytes mean.
@@ -122,7 +153,9 @@ def test_filters_of_an_unknown_writer_exclude_nothing(
 
 @each("form", KNOWN_FORMS)
 @each("ndv", [None, 20_000])
-def test_two_forms_a_value_keep_the_fpp(tmp_path: Path, form: Callable[[int], bytes], ndv: int | None) -> None:
+def test_two_forms_a_value_keep_the_fpp(
+    tmp_path: Path, form: Callable[[int], bytes], ndv: int | None
+) -> None:
     values = [form(-n * 3_600_000_000_123) for n in range(1, 20_001)]
     path = write_int96(tmp_path / "a.parquet", [values])
     report = add_filters(path, ["at"], fpp=0.01, ndv=ndv, in_place=True)
@@ -139,6 +172,9 @@ def test_a_file_of_pyarrow_21(fixtures: Path, tmp_path: Path) -> None:
             answers = probe(path, "at", [text_of(instant)]).values[0].row_groups
             assert groups <= {answer.row_group for answer in answers if answer.answer != "absent"}
             assert groups <= row_groups_of_pyarrow(path, instant)
-            assert all(explain(path, "at", text_of(instant)).row_groups[group].dictionary != "absent" for group in groups)
+            assert all(
+                explain(path, "at", text_of(instant)).row_groups[group].dictionary != "absent"
+                for group in groups
+            )
         if not step:
             add_filters(path, ["at"], in_place=True)

@@ -63,7 +63,12 @@ def path(contents, tmp_path) -> Path:
 def run_sbbf(capfd, path: Path, command: list[str]) -> tuple[int, str, str]:
     """Exit code and what was printed; the command's output, if any, is removed."""
     out = path.parent / "out.parquet"
-    code = run([{"FILE": str(path), "FOLDER": str(path.parent), "OUT": str(out)}.get(word, word) for word in command])
+    code = run(
+        [
+            {"FILE": str(path), "FOLDER": str(path.parent), "OUT": str(out)}.get(word, word)
+            for word in command
+        ]
+    )
     out.unlink(missing_ok=True)
     return (code, *capfd.readouterr())
 
@@ -74,7 +79,10 @@ def test_a_sound_journal_is_followed(path, contents, command, capfd):
     place(path, entry_of(*contents))
     code, _, output = run_sbbf(capfd, path, CHANGES[command])
     # Cut back, the file has no filter to resize or to remove, which is said.
-    assert (code, "no column has a filter" in output) == (0, command in ("remove-filter", "resize")), output
+    assert (code, "no column has a filter" in output) == (
+        0,
+        command in ("remove-filter", "resize"),
+    ), output
     assert path.read_bytes()[: len(contents[0])] == contents[0]
     assert (path.read_bytes() == contents[0]) is ("add-filter" not in command)
     assert os.listdir(path.parent) == [path.name]
@@ -90,7 +98,10 @@ def test_commands_that_change_a_file_refuse_a_planted_journal(path, contents, pl
             code, out, output = run_sbbf(capfd, path, words)
             assert code == REFUSED, (command, output)
             where = f"{path.name}.*journal {re.escape(str(journal))}, which belongs to user {owner}"
-            assert re.search(f"{where}.*cannot be trusted: .*{PLANTS[plant].rule}", out + output), (command, output)
+            assert re.search(f"{where}.*cannot be trusted: .*{PLANTS[plant].rule}", out + output), (
+                command,
+                output,
+            )
             assert path.read_bytes() == contents[1], command
             assert journal.is_symlink() or journal.exists(), command
 
@@ -102,7 +113,9 @@ def usual(path, capfd) -> dict[str, tuple[int, str, str]]:
 
 
 @each("plant", list(PLANTS), every=2)
-def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(path, contents, plant, usual, capfd):
+def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(
+    path, contents, plant, usual, capfd
+):
     if PLANTS[plant].needs_root and os.geteuid():
         pytest.skip("only root can make this")
     with planted(plant, path, entry_of(*contents)) as journal:
@@ -112,7 +125,9 @@ def test_commands_that_do_not_change_the_file_go_on_with_a_planted_journal(path,
             warned = [line for line in (out + output).splitlines() if str(journal) in line]
             assert bool(warned) is (command not in ONLY_READS), command
             assert all(re.search(PLANTS[plant].rule, line) for line in warned), command
-            assert [line for line in out.splitlines() if line not in warned] == usual[command][1].splitlines(), command
+            assert [line for line in out.splitlines() if line not in warned] == usual[command][
+                1
+            ].splitlines(), command
             assert path.read_bytes() == contents[1], command
 
 
@@ -124,7 +139,9 @@ DECOYS = {
     "a footer cut short": lambda old: old[:-8] + build_tail(footer_of(old)[:-40]),
     "an encrypted footer of no bytes": lambda old: old + build_tail(b"", b"PARE"),
     "an encrypted footer that is none": lambda old: old + build_tail(b"\xff" * 100, b"PARE"),
-    "an encrypted footer without an algorithm": lambda old: old + build_tail(b"\x00" + bytes(40), b"PARE"),
+    "an encrypted footer without an algorithm": lambda old: (
+        old + build_tail(b"\x00" + bytes(40), b"PARE")
+    ),
     "twelve bytes": lambda old: b"PAR1" + build_tail(b""),
 }
 """Bytes that end in a magic and are no Parquet file, made of those of one."""
@@ -147,7 +164,10 @@ def test_a_length_at_which_no_footer_ends(path, contents, name, capfd):
     for command, words in CHANGES.items():
         code, out, output = run_sbbf(capfd, path, words)
         assert code == REFUSED, (command, output)
-        assert re.search(f"cannot be trusted: its length is {len(decoy):,} bytes, but no footer ends there", out + output)
+        assert re.search(
+            f"cannot be trusted: its length is {len(decoy):,} bytes, but no footer ends there",
+            out + output,
+        )
         assert path.read_bytes() == whole
     code, out, output = run_sbbf(capfd, path, READS["add-filter --dry-run"])
     assert "no footer ends there" in out + output
@@ -157,7 +177,12 @@ def test_a_length_at_which_no_footer_ends(path, contents, name, capfd):
 class TestOfEncryptedFiles:
     @pytest.fixture
     def secret(self, fixtures, tmp_path) -> Path:
-        return Path(shutil.copy(fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "secret.parquet"))
+        return Path(
+            shutil.copy(
+                fixtures / "encrypted" / "java-columns.parquet.encrypted",
+                tmp_path / "secret.parquet",
+            )
+        )
 
     def tear(self, path: Path) -> bytes:
         old = path.read_bytes()
@@ -182,7 +207,10 @@ class TestOfEncryptedFiles:
 
 
 @needs_root
-@each("file, journal", {"the owner's": (STRANGER, STRANGER), "root's": (STRANGER, 0), "both root's": (0, 0)})
+@each(
+    "file, journal",
+    {"the owner's": (STRANGER, STRANGER), "root's": (STRANGER, 0), "both root's": (0, 0)},
+)
 def test_whose_journals_are_followed(path, contents, file, journal):
     """Those of the file's owner, of root, and of the user who runs the command, who is root here."""
     os.chown(path, file, file)
@@ -211,7 +239,9 @@ class killed_append:  # noqa: N801 - used as a function is
 
     def __init__(self, path: Path, tail: bytes, then: str = "wait") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", self.PROGRAM, str(path), then], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", self.PROGRAM, str(path), then],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         assert self._process.stdin is not None
         self._process.stdin.write(tail)
@@ -258,13 +288,17 @@ def test_an_append_that_goes_on_is_not_called_interrupted(path, contents, tail, 
     assert path.read_bytes() == contents[0] + tail
 
 
-def test_every_command_that_finds_a_killed_append_reports_it_as_interrupted(path, contents, tail, appending, capfd):
+def test_every_command_that_finds_a_killed_append_reports_it_as_interrupted(
+    path, contents, tail, appending, capfd
+):
     with appending:
         pass
     for command, words in READS.items():
         _, out, output = run_sbbf(capfd, path, words)
         is_silent = command in ONLY_READS and contents[0] + tail == contents[1]
-        assert bool(re.search("interrupted|not finished|truncated to", out + output)) is not is_silent, command
+        assert (
+            bool(re.search("interrupted|not finished|truncated to", out + output)) is not is_silent
+        ), command
         assert "another process" not in out + output, command
         assert path.read_bytes() == contents[0] + tail
     assert repair(path, in_place=True, quick=True).truncated_to == len(contents[0])

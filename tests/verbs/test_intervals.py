@@ -44,7 +44,10 @@ def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: 
     for writer in ("by DuckDB", "by us"):
         for text, sql in {**SPANS, **ELSE}.items():
             expected = "maybe" if finds(path, sql) else "absent"
-            assert probe(path, "span", [text], filters_only=True).values[0].row_groups[0].answer == expected, (writer, text)
+            assert (
+                probe(path, "span", [text], filters_only=True).values[0].row_groups[0].answer
+                == expected
+            ), (writer, text)
             assert explain(path, "span", text).row_groups[0].dictionary == expected
             assert bool(prune(path, "span", [text]).files) == (expected == "maybe")
         add_filters(path, ["span"], in_place=True, rebuild="all")
@@ -53,7 +56,9 @@ def test_in_a_marked_file_probe_finds_what_duckdb_finds(tmp_path: Path, stored: 
 @pytest.mark.slow
 @each("dictionary", [True, False])
 @each("stored", list(SPANS))
-def test_in_an_unmarked_file_of_duckdbs_only_the_dictionary_excludes(tmp_path: Path, stored: str, dictionary: bool) -> None:
+def test_in_an_unmarked_file_of_duckdbs_only_the_dictionary_excludes(
+    tmp_path: Path, stored: str, dictionary: bool
+) -> None:
     """Its filters hold stored forms alone, and an equal value may be stored in any of many."""
     path = write(tmp_path / "unmarked.parquet", stored, filters=False, dictionary=dictionary)
     add_filters(path, ["span"], in_place=True)
@@ -64,15 +69,23 @@ def test_in_an_unmarked_file_of_duckdbs_only_the_dictionary_excludes(tmp_path: P
         assert answer.answer == "maybe" or "DuckDB compares intervals" in (answer.reason or "")
         assert len(report.inconclusive) == 1
         in_dictionary = explain(path, "span", text).row_groups[0].dictionary
-        assert in_dictionary == (("maybe" if finds(path, sql) else "absent") if dictionary else None)
-        assert probe(path, "span", [text]).is_absent == (not prune(path, "span", [text]).files) == (in_dictionary == "absent")
+        assert in_dictionary == (
+            ("maybe" if finds(path, sql) else "absent") if dictionary else None
+        )
+        assert (
+            probe(path, "span", [text]).is_absent
+            == (not prune(path, "span", [text]).files)
+            == (in_dictionary == "absent")
+        )
 
 
 def test_the_mark_outlives_its_filters(tmp_path: Path) -> None:
     path = write(tmp_path / "marked.parquet", "P1D")
     remove_filters(path, ["span"], in_place=True)
     add_filters(path, ["span"], in_place=True)
-    assert probe(path, "span", ["PT24H"], filters_only=True).values[0].row_groups[0].answer == "maybe"
+    assert (
+        probe(path, "span", ["PT24H"], filters_only=True).values[0].row_groups[0].answer == "maybe"
+    )
 
 
 def test_a_file_marked_with_an_unknown_form_gets_no_filter(tmp_path: Path) -> None:
@@ -80,6 +93,8 @@ def test_a_file_marked_with_an_unknown_form_gets_no_filter(tmp_path: Path) -> No
     path = write(tmp_path / "marked.parquet", "P1D")
     path.write_bytes(path.read_bytes().replace(b"normalized-v1", b"normalized-v2"))
     content = path.read_bytes()
-    with pytest.raises(RefusedError, match=r"marks its INTERVAL filters as 'normalized-v2'.*leave the column out"):
+    with pytest.raises(
+        RefusedError, match=r"marks its INTERVAL filters as 'normalized-v2'.*leave the column out"
+    ):
         add_filters(path, ["span"], in_place=True, rebuild="all")
     assert path.read_bytes() == content

@@ -27,7 +27,9 @@ def filtered(tmp_path):
 # Filters that are not where the footer says, or not what they should be
 
 
-def move_filter(path: Path, offset: int | None = None, length: int | None = None, row_group: int = 1) -> None:
+def move_filter(
+    path: Path, offset: int | None = None, length: int | None = None, row_group: int = 1
+) -> None:
     def change(metadata: FileMetaData) -> None:
         meta = metadata.row_groups[row_group].columns[0].meta_data
         meta.bloom_filter_offset = meta.bloom_filter_offset if offset is None else offset
@@ -52,7 +54,9 @@ def assert_unreadable(path: Path, reason: str) -> None:
     (place,) = answers_of_probe.unreadable
     assert place.startswith("column id, row group 1")
     assert all(value.row_groups[1].answer == "cannot say" for value in answers_of_probe.values)
-    assert [answer.answer for answer in answers_of_probe.values[1].row_groups if answer.row_group != 1] == ["absent"] * 2
+    assert [
+        answer.answer for answer in answers_of_probe.values[1].row_groups if answer.row_group != 1
+    ] == ["absent"] * 2
     assert not answers_of_probe.is_absent
     explanation = explain(path, "id", -1)
     assert explanation.unreadable == (place,)
@@ -85,13 +89,24 @@ def test_a_bitset_smaller_than_a_block_is_a_broken_filter(filtered, num_bytes):
     assert_unreadable(filtered, "one block has 32")
 
 
-@each("num_bytes, into", [(2**31 - 1, "the end of the file"), (1 << 20, "the end of the file"), (4096, "the footer")])
+@each(
+    "num_bytes, into",
+    [(2**31 - 1, "the end of the file"), (1 << 20, "the end of the file"), (4096, "the footer")],
+)
 def test_a_bitset_larger_than_its_place_is_a_broken_filter(filtered, num_bytes, into):
     overwrite_filter(filtered, build_header(num_bytes))
     assert_unreadable(filtered, f"{num_bytes:,} bytes runs into {into}")
 
 
-@each("raw", {"zeros": bytes(20), "ones": b"\xff" * 20, "magic": b"PAR1PAR1PAR1", "a size of 64 bits": b"\x16"})
+@each(
+    "raw",
+    {
+        "zeros": bytes(20),
+        "ones": b"\xff" * 20,
+        "magic": b"PAR1PAR1PAR1",
+        "a size of 64 bits": b"\x16",
+    },
+)
 def test_an_invalid_header_makes_a_broken_filter(filtered, raw):
     overwrite_filter(filtered, raw)
     assert_unreadable(filtered, "")
@@ -112,7 +127,10 @@ def test_pages_of_unknown_length_leave_unreferenced_bytes_unknown(filtered, valu
 def test_commands_answer_for_the_other_row_groups_and_end_with_3(filtered, tmp_path, capsys):
     sound = str(shutil.copy(filtered, tmp_path / "sound.parquet"))
     overwrite_filter(filtered, bytes(20))
-    for words in (["probe", str(filtered), "id", "-1", "--filters-only"], ["explain", str(filtered), "id", "-1"]):
+    for words in (
+        ["probe", str(filtered), "id", "-1", "--filters-only"],
+        ["explain", str(filtered), "id", "-1"],
+    ):
         assert run(words) == 3
         out, err = capsys.readouterr()
         assert (out.count("cannot say"), err.count("\n")) == (1, 1)
@@ -128,8 +146,13 @@ def test_a_length_that_contradicts_the_header_causes_a_warning(filtered, length)
     move_filter(filtered, length=length)
     (odd,) = [row for row in inspect(filtered).filters if row.warnings]
     assert f"bloom_filter_length is {length}" in odd.warnings[0]
-    for value, before in zip(probe(filtered, "id", [7 * 150, 3], filters_only=True).values, expected, strict=True):
+    for value, before in zip(
+        probe(filtered, "id", [7 * 150, 3], filters_only=True).values, expected, strict=True
+    ):
         assert value.row_groups[1].answer == "cannot say"
-        assert all(now == then or now.answer == "cannot say" for now, then in zip(value.row_groups, before.row_groups, strict=True))
+        assert all(
+            now == then or now.answer == "cannot say"
+            for now, then in zip(value.row_groups, before.row_groups, strict=True)
+        )
     answers = ask_everything(filtered, "id", 7)
     assert not any(isinstance(answer, SbbfError) for answer in answers.values())

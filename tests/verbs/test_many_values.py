@@ -22,7 +22,15 @@ VALUES = [str(number) for number in range(0, 60_000, 20)]
 def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Numbers and texts; the filter of row group 2 is missing in `partly`, and `all` has 8 values in each row group."""
     target = tmp_path_factory.mktemp("many") / "values.parquet"
-    schema = pa.schema({"id": pa.int64(), "name": pa.string(), "raw": pa.binary(), "price": pa.decimal128(9, 2), "x": pa.float64()})
+    schema = pa.schema(
+        {
+            "id": pa.int64(),
+            "name": pa.string(),
+            "raw": pa.binary(),
+            "price": pa.decimal128(9, 2),
+            "x": pa.float64(),
+        }
+    )
     options = {name: {"ndv": 1000, "fpp": 0.01} for name in schema.names}
     rng = np.random.default_rng(3)
     with pq.ParquetWriter(target, schema, bloom_filter_options=options) as writer:
@@ -38,7 +46,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 def probe_apart(path: str, column: str, values: list[str | None]) -> list[ValueAnswer]:
     """The answers of queries for few values each."""
     step = 50
-    return [answer for start in range(0, len(values), step) for answer in probe(path, column, values[start : start + step]).values]
+    return [
+        answer
+        for start in range(0, len(values), step)
+        for answer in probe(path, column, values[start : start + step]).values
+    ]
 
 
 @pytest.mark.parametrize("column", ["id", "name", "raw", "price", "x"])
@@ -52,7 +64,11 @@ def test_many_values_have_the_answers_of_each(path, column):
         if not answer.is_absent
     ]
     assert [(hit.value, hit.row_groups) for hit in report.hits] == hits
-    assert (len(report.hits), report.hits[-1], report.hits[:2]) == (len(hits), (*report.hits,)[-1], (*report.hits,)[:2])
+    assert (len(report.hits), report.hits[-1], report.hits[:2]) == (
+        len(hits),
+        (*report.hits,)[-1],
+        (*report.hits,)[:2],
+    )
     assert report.num_values == len(values)
     sent = pickle.loads(pickle.dumps(report))
     assert sent == report
@@ -78,22 +94,37 @@ def test_formats_for_programs_are_complete(path, tmp_path, capfd):
     assert out == json.dumps(document) + "\n"
     assert run(["probe", path, "id", "--values-file", str(values_file), "--format", "csv"]) == 0
     rows = [row.split(",") for row in capfd.readouterr().out.splitlines()[1:]]
-    assert [row[2:5] for row in rows] == [[value, str(number), "maybe"] for value, numbers in hits.items() for number in numbers]
+    assert [row[2:5] for row in rows] == [
+        [value, str(number), "maybe"] for value, numbers in hits.items() for number in numbers
+    ]
     out = tmp_path / "out.parquet"
-    assert run(["probe", path, "id", "--values-file", str(values_file), "--report", str(out), "-q"]) == 0
+    assert (
+        run(["probe", path, "id", "--values-file", str(values_file), "--report", str(out), "-q"])
+        == 0
+    )
     assert pq.read_table(out).num_rows == len(rows)
 
 
 def test_lines_are_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, capfd):
     from sbbf_tool.cli import values
 
-    content = b"\xef\xbb\xbfone\n\n\ntwo\r\n\r\nthree\xff\r\nfour\r\n" + b"\n" * 40 + b"five six\n" * 30 + "sieb\xe9n\n".encode() + b"end\r"
+    content = (
+        b"\xef\xbb\xbfone\n\n\ntwo\r\n\r\nthree\xff\r\nfour\r\n"
+        + b"\n" * 40
+        + b"five six\n" * 30
+        + "sieb\xe9n\n".encode()
+        + b"end\r"
+    )
     path = tmp_path / "values"
     path.write_bytes(content)
     expected = ["one", "two", "three\udcff", "four", *["five six"] * 30, "sieb\xe9n", "end"]
     for size in (1, 2, 3, 7, 16, 64, 1 << 16):
         monkeypatch.setattr(values, "_BLOCK_BYTES", size)
-        assert [line.decode("utf-8", "surrogateescape") for lines in values.blocks_of(str(path)) for line in lines] == expected
+        assert [
+            line.decode("utf-8", "surrogateescape")
+            for lines in values.blocks_of(str(path))
+            for line in lines
+        ] == expected
         warnings = capfd.readouterr().err.splitlines()
         assert [line.partition(": line ")[2].split()[0] for line in warnings] == ["4", "6"]
         monkeypatch.setattr(values, "_MOST_LINE_BYTES", 7)

@@ -26,7 +26,10 @@ from verbs.bad_files import ask_everything
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-SEEDS = [pytest.param(range(40), id="forty"), pytest.param(range(1000, 2000), id="a thousand", marks=pytest.mark.nightly)]
+SEEDS = [
+    pytest.param(range(40), id="forty"),
+    pytest.param(range(1000, 2000), id="a thousand", marks=pytest.mark.nightly),
+]
 
 
 @pytest.fixture
@@ -57,7 +60,27 @@ def mutants_of_bodies(original: bytes, seeds: range) -> Iterator[bytes]:
     return (damage(original[:start], random.Random(number)) + original[start:] for number in seeds)
 
 
-NUMBERS = [None, 0, 1, -1, 2, 15, 16, 63, 64, 150, 1000, 2**15, 2**31 - 1, -(2**31), 2**31, 2**40, 2**62, 2**63 - 1, -(2**63)]
+NUMBERS = [
+    None,
+    0,
+    1,
+    -1,
+    2,
+    15,
+    16,
+    63,
+    64,
+    150,
+    1000,
+    2**15,
+    2**31 - 1,
+    -(2**31),
+    2**31,
+    2**40,
+    2**62,
+    2**63 - 1,
+    -(2**63),
+]
 NAMES = [None, "", "two\nlines", "a.b", "`", "n" * 3000, "id"]
 
 
@@ -76,7 +99,9 @@ def numbers_and_names(node: Any) -> Iterator[tuple[Any, str, object]]:
 
 def lie(metadata: FileMetaData, chance: random.Random) -> None:
     for _ in range(chance.choice([1, 1, 1, 2])):
-        node, name, value = chance.choice([place for place in numbers_and_names(metadata) if place[2] is not None])
+        node, name, value = chance.choice(
+            [place for place in numbers_and_names(metadata) if place[2] is not None]
+        )
         if isinstance(value, bool):
             lied: object = not value
         elif isinstance(value, int):

@@ -21,7 +21,9 @@ from support.corpus_edits import edit_footer
 from support.tables import each
 
 NAMES = pa.array([f"name {number % 300}" for number in range(2000)])
-GAPS = pa.array([None if number < 1000 or number % 7 == 0 else number for number in range(2000)], pa.int64())
+GAPS = pa.array(
+    [None if number < 1000 or number % 7 == 0 else number for number in range(2000)], pa.int64()
+)
 TEXT_GAPS = GAPS.cast(pa.string())
 LISTS = pa.array([[], None, [1, None], [], [2, 3]] * 200, pa.list_(pa.int32()))
 LZ4 = pa.Codec("lz4_raw")
@@ -33,7 +35,11 @@ ChangeMeta = Callable[[Any, list[tuple[PageHeader, int, int]]], None]
 def level_bytes(header: PageHeader) -> int:
     """Return the bytes of the levels at the beginning of a page: those of version 2, or of definition levels alone before no values."""
     data = header.data_page_header_v2
-    return 0 if data is None else data.repetition_levels_byte_length + data.definition_levels_byte_length
+    return (
+        0
+        if data is None
+        else data.repetition_levels_byte_length + data.definition_levels_byte_length
+    )
 
 
 def as_it_is(header: PageHeader, body: bytes) -> list[tuple[PageHeader, bytes]]:
@@ -48,7 +54,9 @@ def with_empty_pages(header: PageHeader, body: bytes) -> list[tuple[PageHeader, 
     (empty.data_page_header_v2 or empty.data_page_header).num_values = 0
     if empty.data_page_header_v2 is not None:
         data = empty.data_page_header_v2
-        data.num_rows = data.num_nulls = data.repetition_levels_byte_length = data.definition_levels_byte_length = 0
+        data.num_rows = data.num_nulls = data.repetition_levels_byte_length = (
+            data.definition_levels_byte_length
+        ) = 0
         data.is_compressed = False
     empty.compressed_page_size = empty.uncompressed_page_size = 0
     return [(empty, b""), (header, body)]
@@ -59,7 +67,9 @@ def without_values_of_nulls(header: PageHeader, body: bytes) -> list[tuple[PageH
     data = header.data_page_header_v2
     if data is not None and data.num_nulls == data.num_values:
         body = body[: level_bytes(header)]
-    elif (data is None and header.data_page_header is not None and body[:4] == b"\x02\0\0\0") or len(body) < 30:
+    elif (
+        data is None and header.data_page_header is not None and body[:4] == b"\x02\0\0\0"
+    ) or len(body) < 30:
         body = body[: 4 + int.from_bytes(body[:4], "little")]
     header.uncompressed_page_size = header.compressed_page_size = len(body)
     return [(header, body)]
@@ -70,8 +80,14 @@ def in_blocks_of_hadoop(size: int) -> Change:
 
     def change(header: PageHeader, body: bytes) -> list[tuple[PageHeader, bytes]]:
         levels, values = body[: level_bytes(header)], body[level_bytes(header) :]
-        blocks = [LZ4.compress(values[at : at + size], asbytes=True) for at in range(0, len(values), size)]
-        stored = levels + struct.pack(">I", len(values)) + b"".join(struct.pack(">I", len(block)) + block for block in blocks)
+        blocks = [
+            LZ4.compress(values[at : at + size], asbytes=True) for at in range(0, len(values), size)
+        ]
+        stored = (
+            levels
+            + struct.pack(">I", len(values))
+            + b"".join(struct.pack(">I", len(block)) + block for block in blocks)
+        )
         header.compressed_page_size = len(stored)
         if header.data_page_header_v2 is not None:
             header.data_page_header_v2.is_compressed = True
@@ -112,10 +128,14 @@ def rewrite(path: Path, change: Change, change_meta: ChangeMeta | None) -> Path:
         position, end = page_range(meta)
         body, written = bytearray(), []
         while position < end:
-            page_at = read_page(lambda offset, length: content[offset : offset + length], position, end)
+            page_at = read_page(
+                lambda offset, length: content[offset : offset + length], position, end
+            )
             header, position = page_at.header, page_at.end
             header.crc = None
-            for new_header, page in change(header, content[position - header.compressed_page_size : position]):
+            for new_header, page in change(
+                header, content[position - header.compressed_page_size : position]
+            ):
                 raw = build_struct(new_header)
                 written.append((new_header, len(raw), len(raw) + len(page)))
                 body += raw + page
@@ -142,13 +162,28 @@ CASES: dict[str, tuple[pa.Array, dict[str, Any], Change, ChangeMeta | None]] = {
     "a size without the dictionary": (NAMES, {}, as_it_is, without_dictionary),
     "a size beyond the pages": (NAMES, {}, as_it_is, larger),
     "a size beyond plain pages": (NAMES, PLAIN, as_it_is, larger),
-    "a size beyond pages of differences": (TEXT_GAPS, DELTAS | {"column_encoding": "DELTA_BYTE_ARRAY"}, as_it_is, larger),
-    "empty pages after a dictionary": (NAMES, {"data_page_size": 100, "write_batch_size": 100}, with_empty_pages, None),
+    "a size beyond pages of differences": (
+        TEXT_GAPS,
+        DELTAS | {"column_encoding": "DELTA_BYTE_ARRAY"},
+        as_it_is,
+        larger,
+    ),
+    "empty pages after a dictionary": (
+        NAMES,
+        {"data_page_size": 100, "write_batch_size": 100},
+        with_empty_pages,
+        None,
+    ),
     "empty pages": (NAMES, PLAIN, with_empty_pages, None),
     "empty pages of differences": (GAPS, NUMBERS_BY_DIFFERENCE, with_empty_pages, None),
     "empty pages of lists": (LISTS, PLAIN, with_empty_pages, None),
     "nulls alone, v1": (GAPS, NUMBERS_BY_DIFFERENCE, without_values_of_nulls, None),
-    "nulls alone, v2": (GAPS, NUMBERS_BY_DIFFERENCE | {"data_page_version": "2.0"}, without_values_of_nulls, None),
+    "nulls alone, v2": (
+        GAPS,
+        NUMBERS_BY_DIFFERENCE | {"data_page_version": "2.0"},
+        without_values_of_nulls,
+        None,
+    ),
     **{
         f"nulls alone, v2, {encoding}": (
             TEXT_GAPS,
@@ -161,9 +196,24 @@ CASES: dict[str, tuple[pa.Array, dict[str, Any], Change, ChangeMeta | None]] = {
     "one block of Hadoop": (NAMES, PLAIN, in_blocks_of_hadoop(1 << 20), stated_as_lz4),
     "blocks of Hadoop": (NAMES, PLAIN, in_blocks_of_hadoop(100), stated_as_lz4),
     "blocks of Hadoop, dictionary": (NAMES, {}, in_blocks_of_hadoop(100), stated_as_lz4),
-    "blocks of Hadoop, v2": (NAMES, PLAIN | {"data_page_version": "2.0"}, in_blocks_of_hadoop(100), stated_as_lz4),
-    "blocks of Hadoop, differences": (GAPS, NUMBERS_BY_DIFFERENCE, in_blocks_of_hadoop(20), stated_as_lz4),
-    "blocks of Hadoop, lists": (LISTS, {"use_dictionary": False}, in_blocks_of_hadoop(100), stated_as_lz4),
+    "blocks of Hadoop, v2": (
+        NAMES,
+        PLAIN | {"data_page_version": "2.0"},
+        in_blocks_of_hadoop(100),
+        stated_as_lz4,
+    ),
+    "blocks of Hadoop, differences": (
+        GAPS,
+        NUMBERS_BY_DIFFERENCE,
+        in_blocks_of_hadoop(20),
+        stated_as_lz4,
+    ),
+    "blocks of Hadoop, lists": (
+        LISTS,
+        {"use_dictionary": False},
+        in_blocks_of_hadoop(100),
+        stated_as_lz4,
+    ),
 }
 
 
@@ -185,11 +235,17 @@ def test_filters_of_odd_pages_hold_every_value(tmp_path: Path, case: str) -> Non
     report = add_filters(path, [name], output=tmp_path / "g.parquet")
     assert report.not_cross_checked == 0
     (verification,) = verify(tmp_path / "g.parquet").filters
-    assert (verification.problem, verification.false_negatives, verification.verified_values) == (None, 0, len(stored))
+    assert (verification.problem, verification.false_negatives, verification.verified_values) == (
+        None,
+        0,
+        len(stored),
+    )
     checked = check(tmp_path / "g.parquet")
     assert (checked.unreadable, checked.failed) == ((), False)
     distinct = stored.unique().to_pylist()
-    assert not any(value.is_absent for value in probe(tmp_path / "g.parquet", name, distinct).values)
+    assert not any(
+        value.is_absent for value in probe(tmp_path / "g.parquet", name, distinct).values
+    )
     assert not any(explain(tmp_path / "g.parquet", name, value).absent for value in distinct[:3])
 
 
@@ -198,4 +254,6 @@ def test_filters_of_odd_pages_hold_every_value(tmp_path: Path, case: str) -> Non
 def test_duckdb_reads_odd_pages(tmp_path: Path, case: str) -> None:
     """Other tests read the odd parts of these files."""
     values = make(tmp_path / "f.parquet", case)
-    assert [row for (row,) in duckdb.sql(f"SELECT v FROM '{tmp_path}/f.parquet'").fetchall()] == values.to_pylist()
+    assert [
+        row for (row,) in duckdb.sql(f"SELECT v FROM '{tmp_path}/f.parquet'").fetchall()
+    ] == values.to_pylist()

@@ -10,7 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sbbf_tool
-from sbbf_tool import FilterSpec, Limits, Policy, RefusedError, add_filters, advise, apply, check, repair
+from sbbf_tool import (
+    FilterSpec,
+    Limits,
+    Policy,
+    RefusedError,
+    add_filters,
+    advise,
+    apply,
+    check,
+    repair,
+)
 from sbbf_tool.hints import Fix
 from sbbf_tool.reports.findings import ERROR, INFO, Finding
 from support.defects import DEFECTS
@@ -25,7 +35,10 @@ SHAPES = {
     "with nulls": lambda dice, n: [dice.choice((None, dice.getrandbits(40))) for _ in range(n)],
     "nulls": lambda dice, n: [None] * n,
     "one value": lambda dice, n: [None] * (n - 1) + [5],
-    "nulls at the end": lambda dice, n: [*dice.sample(range(1 << 40), n // 2), *[None] * (n - n // 2)],
+    "nulls at the end": lambda dice, n: [
+        *dice.sample(range(1 << 40), n // 2),
+        *[None] * (n - n // 2),
+    ],
 }
 TYPES = {
     "int64": lambda value: value,
@@ -52,18 +65,34 @@ def column_of(kind: str, values: list[int | None]) -> pa.Array:
     items = [None if value is None else TYPES[kind](value) for value in values]
     if kind == "halffloat":
         return pa.array(items, pa.float32()).cast(pa.float16())
-    return pa.array(items, pa.decimal128(38, 0) if kind.startswith("decimal") else pa.type_for_alias(kind))
+    return pa.array(
+        items, pa.decimal128(38, 0) if kind.startswith("decimal") else pa.type_for_alias(kind)
+    )
 
 
 def write_lake(folder: Path, dice: random.Random) -> None:
     """Write one to three files of the same columns, of random types, shapes, sizes and encodings."""
-    kinds = {f"{shape}: {kind}": (shape, kind) for shape in dice.sample(list(SHAPES), 3) for kind in dice.sample(list(TYPES), 3)}
+    kinds = {
+        f"{shape}: {kind}": (shape, kind)
+        for shape in dice.sample(list(SHAPES), 3)
+        for kind in dice.sample(list(TYPES), 3)
+    }
     folder.mkdir()
     for number in range(dice.randint(1, 3)):
         rows = dice.choice((1, 30, 900, 5000))
-        table = pa.table({name: column_of(kind, SHAPES[shape](dice, rows)) for name, (shape, kind) in kinds.items()})
+        table = pa.table(
+            {
+                name: column_of(kind, SHAPES[shape](dice, rows))
+                for name, (shape, kind) in kinds.items()
+            }
+        )
         groups = dice.choice((1, 2, 4))
-        pq.write_table(table, folder / f"{number}.parquet", row_group_size=-(-rows // groups), **dice.choice(WRITERS))
+        pq.write_table(
+            table,
+            folder / f"{number}.parquet",
+            row_group_size=-(-rows // groups),
+            **dice.choice(WRITERS),
+        )
 
 
 def carry_out(fix: Fix) -> None:
@@ -74,7 +103,11 @@ def carry_out(fix: Fix) -> None:
 
 
 def findings_of(folder: Path, policy: Policy) -> list[Finding]:
-    return [finding for path in sorted(folder.glob("*.parquet")) for finding in check(path, policy).findings]
+    return [
+        finding
+        for path in sorted(folder.glob("*.parquet"))
+        for finding in check(path, policy).findings
+    ]
 
 
 def follow(folder: Path, policy: Policy) -> list[Finding]:
@@ -85,7 +118,9 @@ def follow(folder: Path, policy: Policy) -> list[Finding]:
         if proposed is None:
             return findings
         carry_out(proposed.fix)
-        left = [(finding.rule, finding.file, finding.column) for finding in findings_of(folder, policy)]
+        left = [
+            (finding.rule, finding.file, finding.column) for finding in findings_of(folder, policy)
+        ]
         assert (proposed.rule, proposed.file, proposed.column) not in left, proposed
     raise AssertionError(f"the fixes have no end: {proposed}")
 
@@ -95,7 +130,8 @@ def objections(findings: list[Finding]) -> list[tuple[str, str | None, str]]:
     return [
         (finding.rule, finding.column, str(finding.fix))
         for finding in findings
-        if finding.severity != INFO or (finding.fix is not None and finding.fix.verb == "remove_filters")
+        if finding.severity != INFO
+        or (finding.fix is not None and finding.fix.verb == "remove_filters")
     ]
 
 
@@ -127,7 +163,15 @@ def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path: Path, seed: in
     folder = tmp_path / "lake"
     write_lake(folder, random.Random(seed))
     for path in folder.iterdir():
-        report = add_filters(path, [name for name in pq.read_schema(path).names if not name.endswith(("bool", "halffloat"))], in_place=True)
+        report = add_filters(
+            path,
+            [
+                name
+                for name in pq.read_schema(path).names
+                if not name.endswith(("bool", "halffloat"))
+            ],
+            in_place=True,
+        )
         assert not report.saturated_filters
     findings = [finding for finding in findings_of(folder, Policy()) if finding.severity != INFO]
     assert [(finding.rule, finding.column, finding.evidence[:2]) for finding in findings] == []
@@ -136,7 +180,9 @@ def test_what_is_added_by_default_is_nothing_to_warn_of(tmp_path: Path, seed: in
 @each("fpp, ndv", [(1e-6, None), (0.2, None), (0.01, 200_000)], every=3)
 def test_check_accepts_what_is_declared(tmp_path: Path, fpp: float, ndv: int | None):
     path = tmp_path / "declared.parquet"
-    pq.write_table(pa.table({"id": random.Random(1).sample(range(1 << 40), 3000)}), path, row_group_size=1000)
+    pq.write_table(
+        pa.table({"id": random.Random(1).sample(range(1 << 40), 3000)}), path, row_group_size=1000
+    )
     spec = FilterSpec("id", fpp, ndv)
     policy = Policy(Limits(filters=spec))
     apply(path, policy, in_place=True)
@@ -155,12 +201,25 @@ def test_the_fixes_of_limits_are_accepted_and_have_an_end(tmp_path: Path, seed: 
     write_lake(folder, dice)
     for name in pq.read_schema(path).names:
         with suppress(RefusedError):  # of chunks without values
-            add_filters(path, name, in_place=True, force=True, fpp=dice.choice((1e-6, 0.01, 0.3)), ndv=dice.choice((None, 30, 9000)))
+            add_filters(
+                path,
+                name,
+                in_place=True,
+                force=True,
+                fpp=dice.choice((1e-6, 0.01, 0.3)),
+                ndv=dice.choice((None, 30, 9000)),
+            )
     filters = dice.choice(((), FilterSpec(pq.read_schema(path).names[0], dice.choice((0.1, 1e-4)))))
-    limits = Limits(dice.choice((None, 0.3, 0.01, 1e-4)), dice.choice((0.5, 0.3, 0.11, 0.05, 0.01)), filters=filters)
+    limits = Limits(
+        dice.choice((None, 0.3, 0.01, 1e-4)),
+        dice.choice((0.5, 0.3, 0.11, 0.05, 0.01)),
+        filters=filters,
+    )
     over = {"fpp-above-limit", "bytes-share-above-limit"}
     for finding in follow(folder, Policy(limits)):
-        assert finding.rule not in over or all("no filter has both" in evidence.fact for evidence in finding.evidence), finding
+        assert finding.rule not in over or all(
+            "no filter has both" in evidence.fact for evidence in finding.evidence
+        ), finding
 
 
 @each("seed", range(48), every=8)
@@ -175,7 +234,13 @@ def test_the_fixes_of_one_report_do_not_contradict_each_other(tmp_path: Path, se
         with suppress(RefusedError):  # of chunks without values
             add_filters(path, name, in_place=True, force=True, **options) if options else None
     chosen = tuple(dice.sample(columns, 2))
-    filters = dice.choice(((), (FilterSpec(chosen, dice.choice((0.2, 0.01, 1e-5))),), (FilterSpec(chosen, judge="existence"),)))
+    filters = dice.choice(
+        (
+            (),
+            (FilterSpec(chosen, dice.choice((0.2, 0.01, 1e-5))),),
+            (FilterSpec(chosen, judge="existence"),),
+        )
+    )
     limits = Limits(
         dice.choice((None, None, 0.3, 1e-4)),
         dice.choice((None, 0.3, 0.11, 0.05, 0.01)),
@@ -190,14 +255,20 @@ def test_the_fixes_of_one_report_do_not_contradict_each_other(tmp_path: Path, se
         with suppress(RefusedError):  # another fix has done it
             carry_out(fix)
     left = [(finding.rule, finding.column) for finding in check(path, policy).findings]
-    assert [each for each in findings if each.fix is not None and (each.rule, each.column) in left] == []
+    assert [
+        each for each in findings if each.fix is not None and (each.rule, each.column) in left
+    ] == []
 
 
 NOT_FIXED = {"wrong-statistics", "oversized-page", "damaged-encrypted-filter"}
 """Rules of errors that no filter resolves, or only one that is built with a key."""
 
 
-@each("rule, requires", [(rule, requires) for rule in sorted(DEFECTS.keys() - NOT_FIXED) for requires in (False, True)], every=9)
+@each(
+    "rule, requires",
+    [(rule, requires) for rule in sorted(DEFECTS.keys() - NOT_FIXED) for requires in (False, True)],
+    every=9,
+)
 def test_the_fixes_of_check_make_it_pass(tmp_path: Path, rule: str, requires: bool):
     path = tmp_path / "defect.parquet"
     DEFECTS[rule].make(path)
@@ -206,4 +277,6 @@ def test_the_fixes_of_check_make_it_pass(tmp_path: Path, rule: str, requires: bo
     left = ["missing-filter"] if requires and rule in never else []
     columns = tuple(dict.fromkeys(column for _, column in places(path))) if requires else ()
     policy = Policy(Limits(filters=FilterSpec(columns, judge="existence"))) if columns else Policy()
-    assert [finding.rule for finding in follow(tmp_path, policy) if finding.severity == ERROR] == left
+    assert [
+        finding.rule for finding in follow(tmp_path, policy) if finding.severity == ERROR
+    ] == left

@@ -15,7 +15,13 @@ from sbbf_tool.errors import ChangedError
 
 def write(path: Path, first: int) -> bytes:
     values = pa.array(range(first, first + 3000), pa.int64())
-    pq.write_table(pa.table({"id": values}), path, row_group_size=1000, use_dictionary=False, compression="none")
+    pq.write_table(
+        pa.table({"id": values}),
+        path,
+        row_group_size=1000,
+        use_dictionary=False,
+        compression="none",
+    )
     return path.read_bytes()
 
 
@@ -30,7 +36,9 @@ def rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, by
     def write_theirs(fd: int) -> None:
         # The journal of an append comes first, and the appended bytes second.
         begun.append(fd)
-        if path.stat().st_size > len(theirs) or (begun.count(fd) and ".f.parquet." in os.readlink(f"/proc/self/fd/{fd}")):
+        if path.stat().st_size > len(theirs) or (
+            begun.count(fd) and ".f.parquet." in os.readlink(f"/proc/self/fd/{fd}")
+        ):
             with open(path, "r+b") as stream:
                 stream.write(theirs)
             monkeypatch.setattr(os, "fsync", fsync)

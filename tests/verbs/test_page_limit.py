@@ -73,7 +73,9 @@ print(json.dumps([peak() - before, codes]), file=sys.__stdout__)
 def pages_of(kind: str, number: int, last: Page) -> list[Page]:
     """The pages of a chunk in which this one is of a kind, or the third."""
     small = Page(PageType.DATA_PAGE, Encoding.PLAIN, 1, compress(number, bytes(8)), 8)
-    references = Page(PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4)
+    references = Page(
+        PageType.DATA_PAGE, Encoding.RLE_DICTIONARY, ROWS, compress(number, b"\x01\xc8\x01\x00"), 4
+    )
     return {
         "v1": [last],
         "v2": [last._replace(kind=PageType.DATA_PAGE_V2)],
@@ -88,20 +90,38 @@ def bomb(path: Path, codec: str, kind: str, stated_size: int) -> Path:
     number = CompressionCodec._NAMES_TO_VALUES[codec]
     stored = zstd_zeros(stated_size) if codec == "ZSTD" else compress(number, bytes(8 * ROWS))
     values = ROWS if kind == "delta" else stated_size // 8
-    write_pages(path, number, pages_of(kind, number, Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated_size)))
+    write_pages(
+        path,
+        number,
+        pages_of(
+            kind, number, Page(PageType.DATA_PAGE, Encoding.PLAIN, values, stored, stated_size)
+        ),
+    )
     assert path.stat().st_size < 80_000
     return path
 
 
 def sound(path: Path) -> Path:
     codec = CompressionCodec.ZSTD
-    return write_pages(path, codec, [Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(codec, bytes(8 * ROWS)), 8 * ROWS)])
+    return write_pages(
+        path,
+        codec,
+        [
+            Page(
+                PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(codec, bytes(8 * ROWS)), 8 * ROWS
+            )
+        ],
+    )
 
 
-def peak_and_codes(sound: Path, paths: list[Path], commands: list[list[str]]) -> tuple[int, dict[str, list[int]]]:
+def peak_and_codes(
+    sound: Path, paths: list[Path], commands: list[list[str]]
+) -> tuple[int, dict[str, list[int]]]:
     """Bytes of memory that a process of its own needs more for these files than for a sound one, and all exit codes."""
     request = json.dumps([str(sound), commands, [str(path) for path in paths]])
-    done = subprocess.run([sys.executable, "-c", PROGRAM, request], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, request], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     peak, codes = json.loads(done.stdout.splitlines()[-1])
     return peak, codes
@@ -110,11 +130,19 @@ def peak_and_codes(sound: Path, paths: list[Path], commands: list[list[str]]) ->
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_no_command_decompresses_a_bomb(tmp_path):
     """Each kind of page in ZSTD, whose bombs have their bytes, and the other codecs with one kind each."""
-    pairs = [(codec, kind) for codec in CODECS for kind in KINDS if codec == "ZSTD" or CODECS.index(codec) % 5 == KINDS.index(kind)]
-    paths = [
-        bomb(tmp_path / f"{codec}-{kind}.parquet", codec, kind, GIB if at % 2 else 2**31 - 8) for at, (codec, kind) in enumerate(pairs)
+    pairs = [
+        (codec, kind)
+        for codec in CODECS
+        for kind in KINDS
+        if codec == "ZSTD" or CODECS.index(codec) % 5 == KINDS.index(kind)
     ]
-    peak, codes = peak_and_codes(sound(tmp_path / "sound.parquet"), paths, [command for command, _ in READING])
+    paths = [
+        bomb(tmp_path / f"{codec}-{kind}.parquet", codec, kind, GIB if at % 2 else 2**31 - 8)
+        for at, (codec, kind) in enumerate(pairs)
+    ]
+    peak, codes = peak_and_codes(
+        sound(tmp_path / "sound.parquet"), paths, [command for command, _ in READING]
+    )
     assert codes == {str(path): [code for _, code in READING] for path in paths}
     assert peak < ALLOWED
 
@@ -134,7 +162,11 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
     encoded = bytes(8 * ROWS)
     if kind == "delta":
         encoded = b"\x80\x01\x04\x64\x00\x00\x00\x00\x00\x00"  # 100 values: the first is 0, and so is every difference
-    pages = pages_of(kind, number, Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(number, encoded), len(encoded)))
+    pages = pages_of(
+        kind,
+        number,
+        Page(PageType.DATA_PAGE, Encoding.PLAIN, ROWS, compress(number, encoded), len(encoded)),
+    )
     path = write_pages(tmp_path / "v.parquet", number, pages)
     most = max(max(page.stated_size, len(page.stored)) for page in pages)
     assert sbbf_tool.verify(path, max_page_bytes=most).is_sound
@@ -148,7 +180,11 @@ def test_the_limit_that_is_given_holds_to_the_byte(tmp_path, codec, kind):
         with pytest.raises(OversizedPageError) as refusal:
             refused()
         assert isinstance(refusal.value, RefusedError)
-    (finding,) = [entry for entry in sbbf_tool.check(path, max_page_bytes=most - 1).findings if entry.rule == "oversized-page"]
+    (finding,) = [
+        entry
+        for entry in sbbf_tool.check(path, max_page_bytes=most - 1).findings
+        if entry.rule == "oversized-page"
+    ]
     assert finding.severity == "error"
     assert finding.column == "v"
 
@@ -165,12 +201,19 @@ def test_the_usual_limit():
 
 
 @pytest.mark.nightly
-@pytest.mark.skipif(memory_bytes() // 4 // (os.cpu_count() or 1) < 300_000_000, reason="this machine has too little memory")
+@pytest.mark.skipif(
+    memory_bytes() // 4 // (os.cpu_count() or 1) < 300_000_000,
+    reason="this machine has too little memory",
+)
 def test_an_honest_page_of_a_high_ratio_is_read(tmp_path):
     """300 MB of zeros in 333 KB: a ratio of 900."""
     size, block = 300_000_000, 3_600
     stored = zstd_zeros(size, block)
     assert 880 < size / len(stored) < 920
-    path = write_pages(tmp_path / "v.parquet", CompressionCodec.ZSTD, [Page(PageType.DATA_PAGE, Encoding.PLAIN, size // 8, stored, size)])
+    path = write_pages(
+        tmp_path / "v.parquet",
+        CompressionCodec.ZSTD,
+        [Page(PageType.DATA_PAGE, Encoding.PLAIN, size // 8, stored, size)],
+    )
     report = sbbf_tool.verify(path)
     assert report.filters[0].verified_values == size // 8

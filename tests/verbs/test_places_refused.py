@@ -55,7 +55,9 @@ def no_work(monkeypatch):
     monkeypatch.setattr(build, "build_filter", work)
 
 
-def shared(folder: Path, source: Path, folder_mode: int, owner: int = OTHER_USER, folder_owner: int = 0) -> Path:
+def shared(
+    folder: Path, source: Path, folder_mode: int, owner: int = OTHER_USER, folder_owner: int = 0
+) -> Path:
     path = folder / "a.parquet"
     shutil.copy(source, path)
     os.chown(path, owner, owner)
@@ -69,7 +71,9 @@ CHANGES = {
     "add": lambda path: add_filters(path, ["amount"], in_place=True),
     "add, dry run": lambda path: add_filters(path, ["amount"], in_place=True, dry_run=True),
     "remove": lambda path: remove_filters(path, ["user_id"], in_place=True),
-    "resize": lambda path: resize_filters(path, ["user_id"], num_bytes=64, in_place=True, force=True),
+    "resize": lambda path: resize_filters(
+        path, ["user_id"], num_bytes=64, in_place=True, force=True
+    ),
 }
 
 
@@ -83,7 +87,9 @@ def filtered(tmp_path, fixtures):
 @needs_root
 @each("mode, message", [(0o1777, "sticky"), (0o755, "no permission to write to the folder")])
 @each("change", CHANGES)
-def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filtered, no_work, change, mode, message):
+def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(
+    folder, filtered, no_work, change, mode, message
+):
     path = shared(folder, filtered, mode)
     before = path.read_bytes()
     with as_user(ME, ME), pytest.raises(RefusedError, match=message) as caught:
@@ -96,7 +102,9 @@ def test_a_file_that_cannot_be_replaced_is_refused_before_the_work(folder, filte
 
 @needs_root
 @each("owner, folder_owner", {"its own file": (ME, 0), "its own folder": (OTHER_USER, ME)})
-def test_a_user_who_may_replace_a_file_in_a_sticky_folder_does(folder, filtered, owner, folder_owner):
+def test_a_user_who_may_replace_a_file_in_a_sticky_folder_does(
+    folder, filtered, owner, folder_owner
+):
     path = shared(folder, filtered, 0o1777, owner, folder_owner)
     with as_user(ME, ME):
         assert add_filters(path, ["amount"], in_place=True).filters

@@ -46,10 +46,14 @@ def test_only_the_row_group_that_holds_a_value_may_hold_it(filtered, number, row
 def test_without_a_filter_the_dictionary_answers(filtered):
     remove_filters(filtered, ["name"], in_place=True)
     assert answers(filtered, "name", "name 7b") == ["absent"] * 3
-    assert [each.answer for each in probe(filtered, "name", ["name 7b"], filters_only=True).inconclusive] == ["no filter"]
+    assert [
+        each.answer for each in probe(filtered, "name", ["name 7b"], filters_only=True).inconclusive
+    ] == ["no filter"]
 
 
-@pytest.mark.parametrize(("column", "value"), [("idd", 7), ("id", "seven"), ("id", 2**63), ("point", 1)])
+@pytest.mark.parametrize(
+    ("column", "value"), [("idd", 7), ("id", "seven"), ("id", 2**63), ("point", 1)]
+)
 def test_an_invalid_column_or_value_is_a_usage_error(filtered, column, value):
     with pytest.raises(UsageError) as caught:
         probe(filtered, column, [value])
@@ -90,7 +94,11 @@ def test_no_stored_value_of_the_fixtures_is_absent(path):
                 except UsageError:
                     continue  # pyarrow shows it as another type; the corpus of types has those
                 for value, answer in zip(values, answers, strict=True):
-                    assert answer.row_groups[row_group].answer in ("maybe", "no filter", "cannot say"), (name, value)
+                    assert answer.row_groups[row_group].answer in (
+                        "maybe",
+                        "no filter",
+                        "cannot say",
+                    ), (name, value)
                 queries += len(values)
     if path.stem.endswith("-filters"):
         assert queries > 0
@@ -116,7 +124,12 @@ VALUES = {
 }
 """A name for each type, and values of it."""
 
-ROW_GROUPS = {"nulls": [None] * 4, "some": [None, 0, None, 0], "values": [0, 0, 0, 0], "one": [0, 0, 0, None]}
+ROW_GROUPS = {
+    "nulls": [None] * 4,
+    "some": [None, 0, None, 0],
+    "values": [0, 0, 0, 0],
+    "one": [0, 0, 0, None],
+}
 """What the four rows of a row group are: null, or one of the values."""
 
 WRITERS = {
@@ -127,11 +140,23 @@ WRITERS = {
 }
 
 
-def write(path: Path, name: str, *, nested: bool = False, filters: bool = True, **options: object) -> Path:
+def write(
+    path: Path, name: str, *, nested: bool = False, filters: bool = True, **options: object
+) -> Path:
     kind, values = VALUES[name]
-    rows = [None if row is None else values[at % len(values)] for rows in ROW_GROUPS.values() for at, row in enumerate(rows)]
+    rows = [
+        None if row is None else values[at % len(values)]
+        for rows in ROW_GROUPS.values()
+        for at, row in enumerate(rows)
+    ]
     column = pa.array(rows, kind)
-    table = pa.table({"v": pa.array([{"w": row} for row in rows], pa.struct([("w", kind)])) if nested else column})
+    table = pa.table(
+        {
+            "v": pa.array([{"w": row} for row in rows], pa.struct([("w", kind)]))
+            if nested
+            else column
+        }
+    )
     pq.write_table(table, path, row_group_size=4, **options)
     if filters and name != "bool":
         sbbf_tool.add_filters(path, ["v.w" if nested else "v"], in_place=True)
@@ -152,10 +177,20 @@ def test_no_row_that_is_null_is_lost(tmp_path, name, writer, nested):
         assert report.dataset().count_rows(filter=field.is_null()) == expected
     report = sbbf_tool.explain(path, column, None)
     assert not report.absent
-    holding = [rows.num_rows for rows in (pq.ParquetFile(path).read_row_group(number).filter(field.is_null()) for number in range(4))]
+    holding = [
+        rows.num_rows
+        for rows in (
+            pq.ParquetFile(path).read_row_group(number).filter(field.is_null())
+            for number in range(4)
+        )
+    ]
     assert holding == [4, 2, 0, 1]
     for row, nulls in zip(report.row_groups, holding, strict=True):
-        assert row.statistics in (("maybe",) if nulls else ("absent",)) if writer != "without statistics" else ("cannot say",)
+        assert (
+            row.statistics in (("maybe",) if nulls else ("absent",))
+            if writer != "without statistics"
+            else ("cannot say",)
+        )
         assert (row.dictionary, row.filter) in {(None, "cannot say"), ("cannot say", "cannot say")}
         assert row.is_absent == (nulls == 0 and writer != "without statistics")
     assert not sbbf_tool.probe(path, column, [None]).is_absent
@@ -186,5 +221,8 @@ def test_the_text_null_is_text_or_null_by_type(tmp_path, name):
     for text in ("null", "NULL"):
         report = sbbf_tool.explain(path, "v", text)
         (again,) = sbbf_tool.probe(path, "v", [text]).values
-        assert (report.note, again.note) == (None if is_text else "nulls are never in a Bloom filter", None)
+        assert (report.note, again.note) == (
+            None if is_text else "nulls are never in a Bloom filter",
+            None,
+        )
         assert report.row_groups[0].statistics == ("absent" if is_text else "maybe")

@@ -39,7 +39,13 @@ def lake(tmp_path_factory) -> Path:
         path.parent.mkdir(exist_ok=True)
         ids = random.integers(0, 1 << 40, ROWS) * 2
         ids[:2] = 0, 1 << 41
-        table = pa.table({"id": ids, "number": range(number * ROWS, (number + 1) * ROWS), "name": [f"n{n}" for n in range(ROWS)]})
+        table = pa.table(
+            {
+                "id": ids,
+                "number": range(number * ROWS, (number + 1) * ROWS),
+                "name": [f"n{n}" for n in range(ROWS)],
+            }
+        )
         pq.write_table(table, path, row_group_size=ROW_GROUP_ROWS)
         sbbf_tool.add_filters(path, ["id"], in_place=True)
     return folder
@@ -114,7 +120,10 @@ def test_the_root_of_a_table_is_refused_and_its_dataset_is_pruned(fixtures, tmp_
     table = deltalake.DeltaTable(tmp_path / "orders").to_pyarrow_dataset()
     user = table.to_table(columns=["user_id"])["user_id"][5].as_py()
 
-    with pytest.raises(RefusedError, match=r"the folder is a Delta table, and also has files of its earlier versions; give a dataset"):
+    with pytest.raises(
+        RefusedError,
+        match=r"the folder is a Delta table, and also has files of its earlier versions; give a dataset",
+    ):
         sbbf_tool.prune(tmp_path / "orders", "user_id", [user])
     is_user = ds.field("user_id") == user
     rest = sbbf_tool.prune(table, "user_id", [user]).dataset()
@@ -136,16 +145,28 @@ STORED = {
     "float": (pa.float32(), [0.0, -0.0, 0.1, 1.0, 2.5, math.inf, math.nan]),
     "double": (pa.float64(), [0.0, -0.0, 0.1, 1.0, 2.5, 1e300, math.inf, math.nan]),
     "decimal32": (pa.decimal128(5, 1), [Decimal("0.1"), Decimal("1.0"), Decimal("2.5")]),
-    "decimal": (pa.decimal128(9, 2), [Decimal("0.10"), Decimal("1.00"), Decimal("2.50"), Decimal("0.25")]),
-    "decimal128": (pa.decimal128(30, 4), [Decimal("0.1000"), Decimal("1.0000"), Decimal("123456789012345678.5")]),
+    "decimal": (
+        pa.decimal128(9, 2),
+        [Decimal("0.10"), Decimal("1.00"), Decimal("2.50"), Decimal("0.25")],
+    ),
+    "decimal128": (
+        pa.decimal128(30, 4),
+        [Decimal("0.1000"), Decimal("1.0000"), Decimal("123456789012345678.5")],
+    ),
     "date": (pa.date32(), [dt.date(1970, 1, 1), dt.date(2026, 1, 2)]),
     "date64": (pa.date64(), [dt.date(1970, 1, 1), dt.date(2026, 1, 2)]),
     "time ms": (pa.time32("ms"), [dt.time(0), dt.time(1, 2, 3, 4000)]),
     "time us": (pa.time64("us"), [dt.time(0), dt.time(1, 2, 3, 4000)]),
-    "ms": (pa.timestamp("ms"), [dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 2), NOON.replace(microsecond=123000)]),
+    "ms": (
+        pa.timestamp("ms"),
+        [dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 2), NOON.replace(microsecond=123000)],
+    ),
     "us": (pa.timestamp("us"), [dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 2), NOON]),
     "ns": (pa.timestamp("ns"), [dt.datetime(1970, 1, 1), dt.datetime(2026, 1, 2), NOON]),
-    "us UTC": (pa.timestamp("us", "UTC"), [dt.datetime(1970, 1, 1, tzinfo=UTC), NOON.replace(tzinfo=UTC)]),
+    "us UTC": (
+        pa.timestamp("us", "UTC"),
+        [dt.datetime(1970, 1, 1, tzinfo=UTC), NOON.replace(tzinfo=UTC)],
+    ),
     "ms Berlin": (pa.timestamp("ms", "Europe/Berlin"), [dt.datetime(2026, 1, 2, 11, tzinfo=UTC)]),
     "string": (pa.string(), ["", "a", "1", "0.1", "null", "2026-01-02", "0x61", "true", "é"]),
     "dictionary": (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "1"]),
@@ -189,7 +210,9 @@ VALUES = [value for _, values in STORED.values() for value in values] + [
 ]
 
 
-def write(path: Path, name: str, *, int96: bool = False, statistics: bool = True, dictionary: bool = True) -> Path:
+def write(
+    path: Path, name: str, *, int96: bool = False, statistics: bool = True, dictionary: bool = True
+) -> Path:
     kind, values = STORED[name]
     rows = [row for value in values for row in (value, None)]
     pq.write_table(
@@ -208,7 +231,9 @@ def write(path: Path, name: str, *, int96: bool = False, statistics: bool = True
 def rows_of(dataset: ds.Dataset, value: object) -> list[int] | None:
     """The rows that a scan of all of them finds for `v = value`, or `v IS NULL`; None where pyarrow does not compare the two."""
     try:
-        literal = pa.scalar(value, pa.uint64()) if isinstance(value, int) and value > 2**63 - 1 else value
+        literal = (
+            pa.scalar(value, pa.uint64()) if isinstance(value, int) and value > 2**63 - 1 else value
+        )
         condition = ds.field("v").is_null() if value is None else ds.field("v") == literal
         # Without the dataset's own pruning, which by statistics compares in the type of the file.
         return dataset.to_table().filter(condition)["at"].to_pylist()
@@ -247,7 +272,12 @@ def values_read(dataset: ds.Dataset) -> list[object]:
 @pytest.mark.parametrize("name", STORED)
 def test_pruning_is_correct_for_every_type_read_as_every_other_type(tmp_path, name):
     outcomes: Counter[str] = Counter()
-    variants = [{}, {"statistics": False}, {"dictionary": False}, *([{"int96": True}] if name in ("ns", "us", "ms") else [])]
+    variants = [
+        {},
+        {"statistics": False},
+        {"dictionary": False},
+        *([{"int96": True}] if name in ("ns", "us", "ms") else []),
+    ]
     for number, variant in enumerate(variants):
         path = write(tmp_path / f"{number}.parquet", name, **variant)
         for kind in (None, *READ):
@@ -279,7 +309,11 @@ NARROWER = [
 ]
 
 
-@pytest.mark.parametrize(("stored", "kind", "value"), NARROWER, ids=lambda parameter: str(getattr(parameter, "type", parameter)))
+@pytest.mark.parametrize(
+    ("stored", "kind", "value"),
+    NARROWER,
+    ids=lambda parameter: str(getattr(parameter, "type", parameter)),
+)
 def test_a_value_that_only_the_dataset_type_holds_keeps_its_rows(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
@@ -295,12 +329,20 @@ WIDER = [
     (pa.array([1, 2], pa.int8()), pa.int64(), 1),
     (pa.array([0.5, 2.5], pa.float32()), pa.float64(), 0.5),
     (pa.array([Decimal("0.1"), Decimal("7.0")]), pa.decimal128(12, 4), Decimal("0.1")),
-    (pa.array([NOON.replace(microsecond=0), NOON], pa.timestamp("ms")), pa.timestamp("ns"), NOON.replace(microsecond=0)),
+    (
+        pa.array([NOON.replace(microsecond=0), NOON], pa.timestamp("ms")),
+        pa.timestamp("ns"),
+        NOON.replace(microsecond=0),
+    ),
     (pa.array(["a", "b"]), pa.dictionary(pa.int32(), pa.string()), "a"),
 ]
 
 
-@pytest.mark.parametrize(("stored", "kind", "value"), WIDER, ids=lambda parameter: str(getattr(parameter, "type", parameter)))
+@pytest.mark.parametrize(
+    ("stored", "kind", "value"),
+    WIDER,
+    ids=lambda parameter: str(getattr(parameter, "type", parameter)),
+)
 def test_a_cast_that_keeps_values_does_not_prevent_pruning(tmp_path, stored, kind, value):
     path = tmp_path / "v.parquet"
     pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, row_group_size=1)
@@ -325,17 +367,28 @@ def test_a_value_that_the_type_of_one_file_cannot_hold_is_absent_there(tmp_path)
 @pytest.mark.parametrize("name", ["decimal32", "decimal", "decimal128"])
 def test_a_float_for_a_decimal_is_refused(tmp_path, name, value):
     path = write(tmp_path / "v.parquet", name)
-    for ask, argument in ((sbbf_tool.prune, [value]), (sbbf_tool.probe, [value]), (sbbf_tool.explain, value)):
+    for ask, argument in (
+        (sbbf_tool.prune, [value]),
+        (sbbf_tool.probe, [value]),
+        (sbbf_tool.explain, value),
+    ):
         with pytest.raises(UsageError, match="give a Decimal or text"):
             ask(path, "v", argument)
     for same in (Decimal("0.1"), "0.1", "0.10", 0):
-        assert rows_of(sbbf_tool.prune(path, "v", [same]).dataset(), Decimal(str(same))) == rows_of(ds.dataset(path), Decimal(str(same)))
+        assert rows_of(sbbf_tool.prune(path, "v", [same]).dataset(), Decimal(str(same))) == rows_of(
+            ds.dataset(path), Decimal(str(same))
+        )
 
 
 def test_int96_read_in_a_coarser_unit_keeps_its_rows(tmp_path):
     path = tmp_path / "v.parquet"
     stored = pa.array([NOON, NOON + dt.timedelta(days=1)], pa.timestamp("ns"))
-    pq.write_table(pa.table({"v": stored, "at": [0, 1]}), path, use_deprecated_int96_timestamps=True, row_group_size=1)
+    pq.write_table(
+        pa.table({"v": stored, "at": [0, 1]}),
+        path,
+        use_deprecated_int96_timestamps=True,
+        row_group_size=1,
+    )
     sbbf_tool.add_filters(path, ["v"], in_place=True)
     value = NOON.replace(microsecond=123000)
     dataset = ds.dataset(path, format=ds.ParquetFileFormat(coerce_int96_timestamp_unit="ms"))
@@ -349,12 +402,18 @@ def test_int96_read_in_a_coarser_unit_keeps_its_rows(tmp_path):
 def test_a_partition_column_that_the_files_also_hold(tmp_path, flavor):
     folder = tmp_path / ("day=5" if flavor == "hive" else "5")
     folder.mkdir()
-    pq.write_table(pa.table({"v": pa.array([1, 2], pa.int32()), "at": [0, 1]}), folder / "0.parquet", row_group_size=1)
+    pq.write_table(
+        pa.table({"v": pa.array([1, 2], pa.int32()), "at": [0, 1]}),
+        folder / "0.parquet",
+        row_group_size=1,
+    )
     sbbf_tool.add_filters(folder / "0.parquet", ["v"], in_place=True)
     if flavor == "expression":
         format_ = ds.ParquetFileFormat()
         local = pa.fs.LocalFileSystem()
-        fragment = format_.make_fragment(str(folder / "0.parquet"), local, partition_expression=ds.field("v") == 5)
+        fragment = format_.make_fragment(
+            str(folder / "0.parquet"), local, partition_expression=ds.field("v") == 5
+        )
         dataset = ds.FileSystemDataset([fragment], fragment.physical_schema, format_, local)
     else:
         folder.rename(tmp_path / ("v=5" if flavor == "hive" else "5"))
@@ -362,7 +421,9 @@ def test_a_partition_column_that_the_files_also_hold(tmp_path, flavor):
         dataset = ds.dataset(tmp_path, partitioning=ds.partitioning(schema, flavor=flavor))
     assert set(dataset.to_table()["v"].to_pylist()) == {5}
     for value in (5, 1, None):
-        assert rows_of(sbbf_tool.prune(dataset, "v", [value]).dataset(), value) == rows_of(dataset, value)
+        assert rows_of(sbbf_tool.prune(dataset, "v", [value]).dataset(), value) == rows_of(
+            dataset, value
+        )
     (warning,) = sbbf_tool.prune(dataset, "v", [1]).warnings
     assert "from the partition, not from the file" in warning
     if flavor == "hive":
@@ -371,14 +432,28 @@ def test_a_partition_column_that_the_files_also_hold(tmp_path, flavor):
 
 def test_the_first_file_lacks_the_column(tmp_path):
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "0.parquet")
-    pq.write_table(pa.table({"a": [3, 4], "v": [30, 40], "at": [0, 1]}), tmp_path / "1.parquet", row_group_size=1)
-    pq.write_table(pa.table({"a": [3, 4], "v": pa.array([50, 60], pa.int32())}), tmp_path / "2.parquet", row_group_size=1)
+    pq.write_table(
+        pa.table({"a": [3, 4], "v": [30, 40], "at": [0, 1]}),
+        tmp_path / "1.parquet",
+        row_group_size=1,
+    )
+    pq.write_table(
+        pa.table({"a": [3, 4], "v": pa.array([50, 60], pa.int32())}),
+        tmp_path / "2.parquet",
+        row_group_size=1,
+    )
     report = sbbf_tool.prune(tmp_path, "v", [40])
     assert report.dataset().schema.names == ["a", "v", "at"]
     assert rows_of(report.dataset(), 40) == [1]
-    assert [(row.file[-9:], row.row_groups) for row in report.files] == [("0.parquet", (0,)), ("1.parquet", (1,))]
+    assert [(row.file[-9:], row.row_groups) for row in report.files] == [
+        ("0.parquet", (0,)),
+        ("1.parquet", (1,)),
+    ]
     assert report.dataset().to_table(filter=ds.field("v").is_null())["a"].to_pylist() == [1, 2]
-    with pytest.raises(UsageError, match=r"the schema of the dataset has no column 'v'.*pass pyarrow.dataset.dataset a schema"):
+    with pytest.raises(
+        UsageError,
+        match=r"the schema of the dataset has no column 'v'.*pass pyarrow.dataset.dataset a schema",
+    ):
         sbbf_tool.prune(ds.dataset(tmp_path), "v", [40])
     with pytest.raises(UsageError, match="no column 'w'"):
         sbbf_tool.prune(tmp_path, "w", [40])

@@ -30,7 +30,9 @@ COLUMNS = {
     "float": pa.array([0.1, -3.5, None], pa.float32()),
     "half": pa.array([np.float16(0.5), np.float16(-3.5), None], pa.float16()),
     "double": pa.array([0.1, 1e300, None]),
-    "decimal": pa.array([Decimal("1.10"), Decimal("-99999999999999999999.99"), None], pa.decimal128(30, 2)),
+    "decimal": pa.array(
+        [Decimal("1.10"), Decimal("-99999999999999999999.99"), None], pa.decimal128(30, 2)
+    ),
     "text": pa.array(["a", "null", None]),
     "large_text": pa.array(["a", "null", None], pa.large_string()),
     "view": pa.array(["a", "a longer text than fits", None], pa.string_view()),
@@ -42,16 +44,22 @@ COLUMNS = {
     "time_ns": pa.array([1, 86_399_999_999_999, None], pa.time64("ns")),
     "instant_ns": pa.array([NANOS, -1, None], pa.timestamp("ns", "UTC")),
     "instant_zone": pa.array([NANOS // 1000, -1, None], pa.timestamp("us", "Europe/Berlin")),
-    "local_ms": pa.array([dt.datetime(2026, 1, 31, 1, 2, 3), dt.datetime(1, 1, 1), None], pa.timestamp("ms")),
+    "local_ms": pa.array(
+        [dt.datetime(2026, 1, 31, 1, 2, 3), dt.datetime(1, 1, 1), None], pa.timestamp("ms")
+    ),
     "dictionary": pa.array(["a", "b", None]).dictionary_encode(),
-    "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([uuid.UUID(int=1).bytes, uuid.UUID(int=2).bytes, None], pa.binary(16))),
+    "uuid": pa.ExtensionArray.from_storage(
+        pa.uuid(), pa.array([uuid.UUID(int=1).bytes, uuid.UUID(int=2).bytes, None], pa.binary(16))
+    ),
 }
 CONTAINERS: dict[str, Callable[[pa.Array], Any]] = {
     "array": lambda array: array,
     "chunked": lambda array: pa.chunked_array([array[:1], array[1:]]),
     "scalars": list,
     "one-scalar": lambda array: array[0],
-    "dictionary": lambda array: array if isinstance(array, pa.ExtensionArray) else array.dictionary_encode(),
+    "dictionary": lambda array: (
+        array if isinstance(array, pa.ExtensionArray) else array.dictionary_encode()
+    ),
 }
 
 
@@ -92,7 +100,10 @@ CANNOT_HOLD = {
 }
 
 
-@each("pack, name", [(pack, name) for pack in PACKS for name in COLUMNS if name not in CANNOT_HOLD[pack]])
+@each(
+    "pack, name",
+    [(pack, name) for pack in PACKS for name in COLUMNS if name not in CANNOT_HOLD[pack]],
+)
 def test_columns_of_polars_and_pandas_are_found(path: Path, pack: str, name: str) -> None:
     """A float column of pandas has NaN for null, which is `maybe`."""
     assert "absent" not in answers_of(path, name, PACKS[pack](COLUMNS[name]))
@@ -111,8 +122,22 @@ def test_columns_of_polars_and_pandas_are_found(path: Path, pack: str, name: str
             [1],
             {},
         ),
-        *(pa.scalar([1]), pa.scalar({"a": 1}), pa.scalar(5, pa.duration("us")), pa.scalar((1, 2, 3), pa.month_day_nano_interval()), True),
-        *(pd.Timedelta(1), pd.Interval(0, 1), np.True_, Path("a"), pa.table({"a": [1]}), pd.DataFrame({"a": [1]}), range),
+        *(
+            pa.scalar([1]),
+            pa.scalar({"a": 1}),
+            pa.scalar(5, pa.duration("us")),
+            pa.scalar((1, 2, 3), pa.month_day_nano_interval()),
+            True,
+        ),
+        *(
+            pd.Timedelta(1),
+            pd.Interval(0, 1),
+            np.True_,
+            Path("a"),
+            pa.table({"a": [1]}),
+            pd.DataFrame({"a": [1]}),
+            range,
+        ),
     ],
 )
 @each("name", ["int8", "double", "text", "instant_ns", "decimal"])
@@ -123,10 +148,23 @@ def test_what_is_no_value_of_the_column_is_a_usage_error(path: Path, name: str, 
         assert isinstance(caught.value, UsageError)
 
 
-@each("null", [None, pd.NA, pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT"), pa.scalar(None, pa.int8()), np.ma.masked])
+@each(
+    "null",
+    [
+        None,
+        pd.NA,
+        pd.NaT,
+        np.datetime64("NaT"),
+        np.timedelta64("NaT"),
+        pa.scalar(None, pa.int8()),
+        np.ma.masked,
+    ],
+)
 def test_nulls_of_every_library_are_null(path: Path, null: Any) -> None:
     assert as_value(null) is None
     for name in COLUMNS:
-        assert [value.row_groups[0].answer for value in probe(path, name, [null]).values] == ["maybe"]
+        assert [value.row_groups[0].answer for value in probe(path, name, [null]).values] == [
+            "maybe"
+        ]
         assert prune(path, name, [null]).files
         assert not explain(path, name, null).absent

@@ -24,16 +24,26 @@ LOWER_CASE = {"__COLLATIONS": {"t": "spark.UTF8_LCASE"}}
 
 
 def schema_of(kind: Any, **metadata: Any) -> str:
-    return json.dumps({"type": "struct", "fields": [{"name": "t", "type": kind, "nullable": True, "metadata": metadata}]})
+    return json.dumps(
+        {
+            "type": "struct",
+            "fields": [{"name": "t", "type": kind, "nullable": True, "metadata": metadata}],
+        }
+    )
 
 
 DATES = pa.array([dt.date(1500, 1, 1), dt.date(2020, 1, 1)])
-INSTANTS = pa.array([dt.datetime(1850, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)])
+INSTANTS = pa.array(
+    [dt.datetime(1850, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]
+)
 TEXTS = pa.array(["Ab", "cd "])
 LISTS = pa.array([["Ab"], ["cd "]])
 MAPS = pa.array([[("k", "Ab")], [("l", "cd ")]], pa.map_(pa.string(), pa.string()))
 OLD, YOUNG = ["1400-01-01", "1582-10-14"], ["1582-10-15", "2021-01-01"]
-OLD_TIMES, YOUNG_TIMES = ["1400-01-01T00:00:00Z", "1899-12-31T23:59:59Z"], ["1900-01-01T00:00:00Z", "2021-01-01T00:00:00Z"]
+OLD_TIMES, YOUNG_TIMES = (
+    ["1400-01-01T00:00:00Z", "1899-12-31T23:59:59Z"],
+    ["1900-01-01T00:00:00Z", "2021-01-01T00:00:00Z"],
+)
 CHAR_ASKED = ["Ab", "Ab   ", "cd", "cd ", "cd    ", "cd     "], ["Ac", "C", "c d"]
 CASES: dict[str, tuple[dict[str, str], pa.Array, str, list[str], list[str]]] = {
     # Key-values, stored values, column, values that cannot be excluded, values that are absent.
@@ -72,7 +82,10 @@ def state(path: Path, key_values: dict[str, str], created_by: str = PARQUET_JAVA
     """Write key-values and the writer into a footer."""
 
     def change(metadata: FileMetaData) -> None:
-        metadata.key_value_metadata, metadata.created_by = [KeyValue(*pair) for pair in key_values.items()], created_by
+        metadata.key_value_metadata, metadata.created_by = (
+            [KeyValue(*pair) for pair in key_values.items()],
+            created_by,
+        )
 
     return edit_footer(path, change)
 
@@ -80,12 +93,21 @@ def state(path: Path, key_values: dict[str, str], created_by: str = PARQUET_JAVA
 @each("case", list(CASES))
 def test_no_value_is_absent_that_an_engine_may_find(tmp_path: Path, case: str) -> None:
     key_values, stored, column, doubtful, absent = CASES[case]
-    pq.write_table(pa.table({"t": stored}), tmp_path / "a.parquet", use_dictionary=False, write_statistics=False)
+    pq.write_table(
+        pa.table({"t": stored}),
+        tmp_path / "a.parquet",
+        use_dictionary=False,
+        write_statistics=False,
+    )
     path = state(tmp_path / "a.parquet", key_values)
     add_filters(path, [column], in_place=True)
-    assert [value.value for value in probe(path, column, [*doubtful, *absent]).values if value.is_absent] == absent
+    assert [
+        value.value for value in probe(path, column, [*doubtful, *absent]).values if value.is_absent
+    ] == absent
     many = [*doubtful, *absent, *(f"{text}" for text in absent for _ in range(1001))]
-    assert [value.value for value in probe(path, column, many).values if not value.is_absent] == doubtful
+    assert [
+        value.value for value in probe(path, column, many).values if not value.is_absent
+    ] == doubtful
     for text in doubtful:
         report = explain(path, column, text)
         assert not report.absent
@@ -101,25 +123,72 @@ def test_no_value_is_absent_that_an_engine_may_find(tmp_path: Path, case: str) -
 @each(
     "key_values, created_by, doubtful, absent",
     [
-        ({}, "parquet-cpp-arrow version 23.0.0", ["2020-01-01T00:00:00.123456Z"], ["2020-01-01T00:00:00.123456701Z"]),
-        ({}, "impala version 4.0", ["2020-01-01T00:00:00.123456Z"], ["2020-01-01T00:00:00.123456701Z"]),
-        ({VERSION: "4.3.0"}, PARQUET_JAVA, [], ["2020-01-01T00:00:00.123456Z", "1400-01-01T00:00:00Z"]),
-        ({VERSION: "3.0.3"}, PARQUET_JAVA, ["1400-01-01T00:00:00Z"], ["2020-01-01T00:00:00.123456Z"]),
-        ({VERSION: "4.3.0", "org.apache.spark.legacyINT96": ""}, PARQUET_JAVA, ["1400-01-01T00:00:00Z"], ["2020-01-01T00:00:00.123456Z"]),
-        ({VERSION: "4.3.0", "org.apache.spark.legacyDateTime": ""}, PARQUET_JAVA, [], ["1400-01-01T00:00:00Z"]),
+        (
+            {},
+            "parquet-cpp-arrow version 23.0.0",
+            ["2020-01-01T00:00:00.123456Z"],
+            ["2020-01-01T00:00:00.123456701Z"],
+        ),
+        (
+            {},
+            "impala version 4.0",
+            ["2020-01-01T00:00:00.123456Z"],
+            ["2020-01-01T00:00:00.123456701Z"],
+        ),
+        (
+            {VERSION: "4.3.0"},
+            PARQUET_JAVA,
+            [],
+            ["2020-01-01T00:00:00.123456Z", "1400-01-01T00:00:00Z"],
+        ),
+        (
+            {VERSION: "3.0.3"},
+            PARQUET_JAVA,
+            ["1400-01-01T00:00:00Z"],
+            ["2020-01-01T00:00:00.123456Z"],
+        ),
+        (
+            {VERSION: "4.3.0", "org.apache.spark.legacyINT96": ""},
+            PARQUET_JAVA,
+            ["1400-01-01T00:00:00Z"],
+            ["2020-01-01T00:00:00.123456Z"],
+        ),
+        (
+            {VERSION: "4.3.0", "org.apache.spark.legacyDateTime": ""},
+            PARQUET_JAVA,
+            [],
+            ["1400-01-01T00:00:00Z"],
+        ),
     ],
 )
-def test_instants_of_int96(tmp_path: Path, key_values: dict[str, str], created_by: str, doubtful: list[str], absent: list[str]) -> None:
+def test_instants_of_int96(
+    tmp_path: Path,
+    key_values: dict[str, str],
+    created_by: str,
+    doubtful: list[str],
+    absent: list[str],
+) -> None:
     stored = [1_577_836_800_123_456_700, 1_577_836_800_000_000_000]
-    path = write_int96(tmp_path / "a.parquet", [[rounded_down(instant) for instant in stored]], created_by)
+    path = write_int96(
+        tmp_path / "a.parquet", [[rounded_down(instant) for instant in stored]], created_by
+    )
     state(path, key_values, created_by)
     add_filters(path, ["at"], in_place=True)
-    assert [value.value for value in probe(path, "at", [*doubtful, *absent]).values if value.is_absent] == absent
-    assert not probe(path, "at", ["2020-01-01T00:00:00.1234567Z", "0x" + rounded_down(stored[1]).hex()]).is_absent
+    assert [
+        value.value for value in probe(path, "at", [*doubtful, *absent]).values if value.is_absent
+    ] == absent
+    assert not probe(
+        path, "at", ["2020-01-01T00:00:00.1234567Z", "0x" + rounded_down(stored[1]).hex()]
+    ).is_absent
 
 
-@each("metadata, doubtful", [(LOWER_CASE, ["ab"]), ({"__CHAR_VARCHAR_TYPE_STRING": "char(6)"}, ["Ab    "]), ({}, [])])
-def test_the_schema_of_a_delta_table_counts_too(tmp_path: Path, metadata: dict[str, Any], doubtful: list[str]) -> None:
+@each(
+    "metadata, doubtful",
+    [(LOWER_CASE, ["ab"]), ({"__CHAR_VARCHAR_TYPE_STRING": "char(6)"}, ["Ab    "]), ({}, [])],
+)
+def test_the_schema_of_a_delta_table_counts_too(
+    tmp_path: Path, metadata: dict[str, Any], doubtful: list[str]
+) -> None:
     write_deltalake(str(tmp_path), pa.table({"t": TEXTS}))
     (log,) = (tmp_path / "_delta_log").glob("*0.json")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
@@ -131,4 +200,8 @@ def test_the_schema_of_a_delta_table_counts_too(tmp_path: Path, metadata: dict[s
     (report,) = (row.report for row in run(Probe("t", ["Ab", *doubtful, "zzzzzz"]), tmp_path))
     assert report is not None
     is_doubtful = "__COLLATIONS" in metadata
-    assert [value.value for value in report.values if not value.is_absent] == ["Ab", *doubtful, *(["zzzzzz"] if is_doubtful else [])]
+    assert [value.value for value in report.values if not value.is_absent] == [
+        "Ab",
+        *doubtful,
+        *(["zzzzzz"] if is_doubtful else []),
+    ]

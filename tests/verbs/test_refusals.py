@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from sbbf_tool import Edit, FilterSpec, RefusedError, UsageError, add_filters, inspect, remove_filters
+from sbbf_tool import (
+    Edit,
+    FilterSpec,
+    RefusedError,
+    UsageError,
+    add_filters,
+    inspect,
+    remove_filters,
+)
 from sbbf_tool.errors import LockedError
 from sbbf_tool.parquet.idl.ttypes import AesGcmV1, EncryptionAlgorithm, FileMetaData
 from sbbf_tool.verbs import AddFilter
@@ -37,7 +45,13 @@ def test_pages_in_another_file(plain, tmp_path):
 
     edit_footer(plain, move_pages)
     work = lambda: add_filters(plain, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, message="pages are in another file", hint="part-1.parquet", place="column id, row group 1")
+    assert_refused(
+        work,
+        tmp_path,
+        message="pages are in another file",
+        hint="part-1.parquet",
+        place="column id, row group 1",
+    )
 
 
 @each("change", [add_filters, remove_filters])
@@ -47,7 +61,13 @@ def test_a_signed_footer(filtered, tmp_path, change):
 
     edit_footer(filtered, sign)
     work = lambda: change(filtered, ["id"], in_place=True)  # noqa: E731
-    assert_refused(work, tmp_path, error=LockedError, message="the footer of the file is signed", hint="give the file's key")
+    assert_refused(
+        work,
+        tmp_path,
+        error=LockedError,
+        message="the footer of the file is signed",
+        hint="give the file's key",
+    )
 
 
 # Where the result goes
@@ -58,7 +78,13 @@ def test_a_signed_footer(filtered, tmp_path, change):
 def test_neither_or_both_ways_of_writing(filtered, tmp_path, change, both):
     ways = {"output": tmp_path / "out.parquet", "in_place": True} if both else {}
     work = lambda: change(filtered, ["id"], **ways)  # noqa: E731
-    assert_refused(work, tmp_path, message="two targets are" if both else "no target is", hint="", error=UsageError)
+    assert_refused(
+        work,
+        tmp_path,
+        message="two targets are" if both else "no target is",
+        hint="",
+        error=UsageError,
+    )
 
 
 @each("change", [add_filters, remove_filters])
@@ -105,7 +131,13 @@ def paimon(table: Path) -> None:
     (table / "schema" / "schema-0").write_text("{}")
 
 
-TABLES = [("Delta", delta), ("Hudi", hudi), ("Iceberg", iceberg), ("Iceberg", iceberg_of_hadoop), ("Paimon", paimon)]
+TABLES = [
+    ("Delta", delta),
+    ("Hudi", hudi),
+    ("Iceberg", iceberg),
+    ("Iceberg", iceberg_of_hadoop),
+    ("Paimon", paimon),
+]
 
 
 @each("kind, make", TABLES)
@@ -121,24 +153,32 @@ def test_a_file_of_a_table(tmp_path, kind, make):
         "hint": "or allow changes to files of tables",
     }
     assert_refused(lambda: add_filters(path, ["id"], in_place=True), tmp_path, **refused)
-    assert_refused(lambda: add_filters(outside, ["id"], output=data / "part-1.parquet"), tmp_path, **refused)
+    assert_refused(
+        lambda: add_filters(outside, ["id"], output=data / "part-1.parquet"), tmp_path, **refused
+    )
     linked = tmp_path / "linked.parquet"
     linked.symlink_to(path)
     assert_refused(lambda: add_filters(linked, ["id"], in_place=True), tmp_path, **refused)
     add_filters(path, ["id"], output=tmp_path / "out.parquet")
     recorded = path.stat().st_size
     (warning,) = add_filters(path, ["id"], in_place=True, allow_table_files=True).warnings
-    assert warning.startswith(f"the {kind} table {table} records the size of each file: readers that use the recorded size see the old")
+    assert warning.startswith(
+        f"the {kind} table {table} records the size of each file: readers that use the recorded size see the old"
+    )
     # As the warning says: such readers see the old file, as it was.
     as_recorded = tmp_path / "recorded.parquet"
     as_recorded.write_bytes(path.read_bytes()[:recorded])
     assert not any(row.has_filter for row in inspect(as_recorded).filters)
     assert_refused(lambda: remove_filters(path, in_place=True), tmp_path, **refused)
-    (warning,) = add_filters(path, ["id"], ndv=10_000, rebuild="all", in_place=True, allow_table_files=True).warnings
+    (warning,) = add_filters(
+        path, ["id"], ndv=10_000, rebuild="all", in_place=True, allow_table_files=True
+    ).warnings
     assert "fail, because the file has no footer there any more" in warning
     (warning,) = remove_filters(path, in_place=True, allow_table_files=True).warnings
     assert "readers that use the recorded size fail" in warning
-    (warning,) = add_filters(path, ["id"], output=data / "part-1.parquet", allow_table_files=True).warnings
+    (warning,) = add_filters(
+        path, ["id"], output=data / "part-1.parquet", allow_table_files=True
+    ).warnings
     assert f"the {kind} table {table} does not list the new file" in warning
     assert not add_filters(outside, ["id"], in_place=True, allow_table_files=True).warnings
 
@@ -155,7 +195,9 @@ def test_the_sizes_that_a_file_sink_of_spark_records(tmp_path):
         (lambda: remove_filters(path, in_place=True), "fails if the file is shorter now"),
     ):
         (warning,) = change().warnings
-        assert warning.startswith(f"{tmp_path}/sink/_spark_metadata, the log of Spark's file sink, records the size of each file")
+        assert warning.startswith(
+            f"{tmp_path}/sink/_spark_metadata, the log of Spark's file sink, records the size of each file"
+        )
         assert warning.endswith(effect)
     assert not add_filters(path, ["id"], output=tmp_path / "sink" / "other.parquet").warnings
 
@@ -190,7 +232,9 @@ def test_a_source_that_changed_meanwhile(plain, tmp_path, meddle, moment, in_pla
     def progress(stage: str, done: int, total: int) -> None:
         if stage == moment and not states:
             meddle(plain)
-            states.append({name: data for name, data in listing(tmp_path).items() if not name.startswith(".")})
+            states.append(
+                {name: data for name, data in listing(tmp_path).items() if not name.startswith(".")}
+            )
 
     target = {"in_place": True} if in_place else {"output": tmp_path / "out.parquet"}
     with pytest.raises(RefusedError) as caught:

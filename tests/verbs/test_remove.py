@@ -56,8 +56,12 @@ def test_what_was_added_is_cut_off_and_the_file_is_what_it_was(plain, layers):
     report = remove_filters(plain, in_place=True)
     assert plain.read_bytes() == old
     assert (report.method, report.new_bytes, report.unreferenced_bytes) == (TRUNCATED, len(old), 0)
-    assert {row.column for row in report.filters} == {"tags.list.element" if c == "tags" else c for layer in layers for c in layer}
-    assert len(report.filters) == len(set(report.filters)) == 3 * sum(len(layer) for layer in layers)
+    assert {row.column for row in report.filters} == {
+        "tags.list.element" if c == "tags" else c for layer in layers for c in layer
+    }
+    assert (
+        len(report.filters) == len(set(report.filters)) == 3 * sum(len(layer) for layer in layers)
+    )
 
 
 # New footer
@@ -105,13 +109,17 @@ def columns_with_filter(path: Path) -> set[str]:
 
 
 @each("writer", ["spark", "duckdb", "datafusion", "pyarrow"])
-def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(fixtures, out, tmp_path, writer):
+def test_compacting_keeps_rows_and_the_filters_that_stay_and_shrinks_the_file(
+    fixtures, out, tmp_path, writer
+):
     source = fixtures / f"{writer}-filters.parquet"
     columns = sorted(columns_with_filter(source))
     report = remove_filters(source, columns[:1], output=out, compact=True)
     assert report.method == COMPACTED
     assert report.new_bytes == out.stat().st_size < source.stat().st_size + 8
-    assert contents(out) == {key: bits for key, bits in contents(source).items() if key[1] != columns[0]}
+    assert contents(out) == {
+        key: bits for key, bits in contents(source).items() if key[1] != columns[0]
+    }
     assert pq.read_table(out).equals(pq.read_table(source))
     unfiltered = tmp_path / "bare.parquet"
     remove_filters(source, output=unfiltered, compact=True)
@@ -130,7 +138,8 @@ def insert_before_footer(path: Path, blob: bytes) -> int:
 BLOBS = {
     "text": b"an index of my own " * 20,
     "zeros": bytes(500),
-    "one that looks like a filter": bytes.fromhex("158001 1c1c0000 1c1c0000 1c1c0000 00") + bytes(range(64)),
+    "one that looks like a filter": bytes.fromhex("158001 1c1c0000 1c1c0000 1c1c0000 00")
+    + bytes(range(64)),
     "one that ends in the magic": b"mine" * 10 + b"PAR1",
 }
 
@@ -157,21 +166,31 @@ def test_foreign_bytes_stay_where_they_are(plain, tmp_path, blob, when):
 def test_filters_before_foreign_bytes_stay_and_are_reported(tmp_path, out, page_index):
     """pyarrow puts filters before the page index, whose place the footer states and compacting does not change."""
     options = {"id": {"ndv": 100}, "name": {"ndv": 100, "fpp": 0.1}}
-    path = write_events(tmp_path / "with.parquet", bloom_filter_options=options, write_page_index=page_index)
+    path = write_events(
+        tmp_path / "with.parquet", bloom_filter_options=options, write_page_index=page_index
+    )
     stay = {key: bits for key, bits in contents(path).items() if key[1] == "name"}
     num_bytes = sum(len(bits) for key, bits in contents(path).items() if key[1] == "id")
     assert len(stay) == 3
     report = remove_filters(path, ["id"], output=out, compact=True)
     assert contents(out) == stay
-    assert report.unreferenced_bytes == sum(unused.length for unused in inspect(out).unreferenced) == (num_bytes if page_index else 0)
+    assert (
+        report.unreferenced_bytes
+        == sum(unused.length for unused in inspect(out).unreferenced)
+        == (num_bytes if page_index else 0)
+    )
     assert pq.read_table(out).equals(events())
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "add": lambda path: add_filters(path, "name", in_place=True),
     "append": lambda path: add_filters(path, "name", in_place=True, append=True),
-    "replace": lambda path: add_filters(path, ["id", "name", "k"], in_place=True, rebuild="all", fpp=0.2),
-    "replace by an append": lambda path: add_filters(path, "id", in_place=True, rebuild="all", append=True),
+    "replace": lambda path: add_filters(
+        path, ["id", "name", "k"], in_place=True, rebuild="all", fpp=0.2
+    ),
+    "replace by an append": lambda path: add_filters(
+        path, "id", in_place=True, rebuild="all", append=True
+    ),
     "remove": lambda path: remove_filters(path, "id", in_place=True),
     "resize": lambda path: resize_filters(path, "id", num_bytes=64, force=True, in_place=True),
 }
@@ -185,7 +204,9 @@ def path(fixtures: Path, tmp_path: Path) -> Path:
 
 @each("second", list(CHANGES))
 @each("first", list(CHANGES), every=3)
-def test_the_bytes_are_those_from_before_the_first_change(first: str, second: str, path: Path) -> None:
+def test_the_bytes_are_those_from_before_the_first_change(
+    first: str, second: str, path: Path
+) -> None:
     old = path.read_bytes()
     CHANGES[first](path)
     with suppress(RefusedError, NothingToDoError):  # such as a column that has its filter already
@@ -193,7 +214,11 @@ def test_the_bytes_are_those_from_before_the_first_change(first: str, second: st
     changed = path.read_bytes()
     assert changed != old
     report = remove_filters(path, ours=True, dry_run=True)
-    assert (report.old_bytes, report.new_bytes, path.read_bytes()) == (len(changed), len(old), changed)
+    assert (report.old_bytes, report.new_bytes, path.read_bytes()) == (
+        len(changed),
+        len(old),
+        changed,
+    )
     remove_filters(path, ours=True, in_place=True)
     assert path.read_bytes() == old
     with pytest.raises(NothingToDoError):
@@ -202,7 +227,9 @@ def test_the_bytes_are_those_from_before_the_first_change(first: str, second: st
 
 @each("defect", [miss_values, unreadable_filter, wrong_block, wrong_length])
 @each("drop", [False, True])
-def test_a_wrong_filter_that_a_repair_removed_does_not_come_back(defect: Callable[[Path], None], drop: bool, path: Path) -> None:
+def test_a_wrong_filter_that_a_repair_removed_does_not_come_back(
+    defect: Callable[[Path], None], drop: bool, path: Path
+) -> None:
     defect(path)
     repair(path, in_place=True, drop=drop)
     add_filters(path, "id", in_place=True, rebuild="all")
@@ -214,13 +241,22 @@ def test_a_wrong_filter_that_a_repair_removed_does_not_come_back(defect: Callabl
 
 
 def test_a_file_with_locked_columns_is_refused(fixtures: Path, tmp_path: Path) -> None:
-    path = Path(shutil.copy(fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "x.parquet"))
+    path = Path(
+        shutil.copy(
+            fixtures / "encrypted" / "java-columns.parquet.encrypted", tmp_path / "x.parquet"
+        )
+    )
     keys = json.loads((fixtures / "encrypted" / "keys.json").read_text())["keys"]
     old = path.read_bytes()
     add_filters(path, "id", in_place=True, rebuild="all", keys={"keys": keys})
     changed = path.read_bytes()
     with pytest.raises(LockedError):
-        remove_filters(path, ours=True, in_place=True, keys={"keys": {name: key for name, key in keys.items() if name != "names"}})
+        remove_filters(
+            path,
+            ours=True,
+            in_place=True,
+            keys={"keys": {name: key for name, key in keys.items() if name != "names"}},
+        )
     assert path.read_bytes() == changed
     remove_filters(path, ours=True, in_place=True, keys={"keys": keys})
     assert path.read_bytes() == old
@@ -246,7 +282,12 @@ def test_a_repeated_footer_of_a_file_without_row_groups_goes(ours: bool, tmp_pat
 def test_a_column_without_a_filter_does_not_keep_others_from_their_change(plain):
     """Fixes of several findings may name a column that another fix has dealt with."""
     add_filters(plain, ["id"], in_place=True)
-    assert {row.column for row in resize_filters(plain, ["id", "name"], num_bytes=64, force=True, in_place=True).filters} == {"id"}
+    assert {
+        row.column
+        for row in resize_filters(
+            plain, ["id", "name"], num_bytes=64, force=True, in_place=True
+        ).filters
+    } == {"id"}
     remove_filters(plain, ["id", "name"], in_place=True)
     assert not places(plain)
 

@@ -11,7 +11,18 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sbbf_tool import Policy, RefusedError, SbbfError, add_filters, check, inspect, remove_filters, repair, resize_filters, verify
+from sbbf_tool import (
+    Policy,
+    RefusedError,
+    SbbfError,
+    add_filters,
+    check,
+    inspect,
+    remove_filters,
+    repair,
+    resize_filters,
+    verify,
+)
 from sbbf_tool.file.own_tail import find_own_tail
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.parquet import patch
@@ -29,7 +40,11 @@ from support.tables import each
 UNDER_A_KEY = {"damaged-encrypted-filter"}
 # For each defect that the footer alone can fix: the repair without rebuilding.
 FIXES = {rule.name: rule.repairs for rule in RULES if rule.repairs is not None}
-LIGHT = {name: light for name, (light, _) in FIXES.items() if light is not None and name not in UNDER_A_KEY}
+LIGHT = {
+    name: light
+    for name, (light, _) in FIXES.items()
+    if light is not None and name not in UNDER_A_KEY
+}
 # These files have more than one thing wrong with them.
 OTHERS_TOO = {"over-128-mib"}
 
@@ -47,11 +62,16 @@ def list_rules(path: Path) -> set[str]:
 @each("rule", list(LIGHT))
 def test_findings_that_the_footer_alone_fixes(rule, path):
     DEFECTS[rule].make(path)
-    old, rows = path.read_bytes(), pq.read_table(path) if rule != "interval-not-normalised" else None
+    old, rows = (
+        path.read_bytes(),
+        pq.read_table(path) if rule != "interval-not-normalised" else None,
+    )
     with ParquetFile.open(path) as file:
         kept_bytes = find_own_tail(file).start
     report = repair(path, drop=True, in_place=True)
-    assert {(step.fix, True) for step in report.steps if rule in step.rules} == {(LIGHT[rule].words, True)}
+    assert {(step.fix, True) for step in report.steps if rule in step.rules} == {
+        (LIGHT[rule].words, True)
+    }
     assert path.read_bytes().startswith(old[:kept_bytes])
     assert path.stat().st_size == report.new_bytes
     assert rule not in list_rules(path)
@@ -65,7 +85,11 @@ def test_findings_that_the_footer_alone_fixes(rule, path):
 @each("rule", sorted(FIXES.keys() - OTHERS_TOO - UNDER_A_KEY))
 def test_findings_that_rebuilding_fixes(rule, path):
     DEFECTS[rule].make(path)
-    had = {(row.row_group, row.column) for row in inspect(path).filters if row.has_filter and row.physical_type != "BOOLEAN"}
+    had = {
+        (row.row_group, row.column)
+        for row in inspect(path).filters
+        if row.has_filter and row.physical_type != "BOOLEAN"
+    }
     report = repair(path, in_place=True)
     assert report.remaining == ()
     assert any(rule in step.rules for step in report.steps)
@@ -81,9 +105,13 @@ def test_findings_that_rebuilding_fixes(rule, path):
 def test_a_filter_that_overlaps_one_with_false_negatives_is_removed_too(path):
     DEFECTS["overlapping-filter"].make(path)
     # Without verification it is unknown which of the two is damaged.
-    assert {finding.rule for finding in repair(path, drop=True, quick=True, dry_run=True).remaining} == {"overlapping-filter"}
+    assert {
+        finding.rule for finding in repair(path, drop=True, quick=True, dry_run=True).remaining
+    } == {"overlapping-filter"}
     report = repair(path, drop=True, in_place=True)
-    assert [(step.row_group, step.column, step.fix) for step in report.steps] == [(0, "name", "drop")]
+    assert [(step.row_group, step.column, step.fix) for step in report.steps] == [
+        (0, "name", "drop")
+    ]
     assert (report.remaining, report.is_sound) == ((), True)
     assert "overlapping-filter" not in list_rules(path)
 
@@ -92,10 +120,20 @@ def test_an_append_that_was_interrupted_is_cut_back(path):
     shutil.copyfile(SOUND, path)
     old = path.read_bytes()
     journal = Path(journal_of(str(path)))
-    entry = {"length": len(old), "ends_with": old[-64:].hex(), "new_length": len(old) + 5000, "new_ends_with": b"PAR1".hex()}
+    entry = {
+        "length": len(old),
+        "ends_with": old[-64:].hex(),
+        "new_length": len(old) + 5000,
+        "new_ends_with": b"PAR1".hex(),
+    }
     journal.write_text(json.dumps(entry))
     path.write_bytes(old + b"half of a filter")
-    for change in (repair, partial(resize_filters, fpp=0.1), partial(add_filters, columns=["id"]), partial(remove_filters, columns=["id"])):
+    for change in (
+        repair,
+        partial(resize_filters, fpp=0.1),
+        partial(add_filters, columns=["id"]),
+        partial(remove_filters, columns=["id"]),
+    ):
         with pytest.raises(RefusedError, match=r"interrupted.*repair the file in place first"):
             change(path, output=path.with_name("elsewhere"))
     assert path.read_bytes() == old + b"half of a filter"
@@ -122,7 +160,9 @@ def test_filters_of_other_files_are_not_ours_to_drop(path):
     content = path.read_bytes()
     assert repair(path, in_place=True).is_clean
     assert path.read_bytes() == content
-    assert not check(path, Policy(limits=Limits(filters=FilterSpec(("id", "seq"), judge="existence")))).findings
+    assert not check(
+        path, Policy(limits=Limits(filters=FilterSpec(("id", "seq"), judge="existence")))
+    ).findings
 
 
 def test_where_pages_cannot_be_read_nothing_is_concluded(path):
@@ -140,7 +180,14 @@ def test_a_length_that_arrives_wrong_is_not_published(path, tmp_path, monkeypatc
     before, splice = listing(tmp_path), patch.set_filters
 
     def shift_offset(raw, changes, cipher, **options):
-        return splice(raw, {key: place and place._replace(length=place.length + 1) for key, place in changes.items()}, cipher)
+        return splice(
+            raw,
+            {
+                key: place and place._replace(length=place.length + 1)
+                for key, place in changes.items()
+            },
+            cipher,
+        )
 
     monkeypatch.setattr(patch, "set_filters", shift_offset)
     with pytest.raises(SbbfError, match="nothing was changed"):

@@ -12,7 +12,15 @@ import pytest
 
 from sbbf_tool import add_filters, inspect, probe
 from sbbf_tool.cli import run
-from sbbf_tool.parquet.idl.ttypes import ConvertedType, DecimalType, FileMetaData, IntType, LogicalType, TimestampType, TimeUnit
+from sbbf_tool.parquet.idl.ttypes import (
+    ConvertedType,
+    DecimalType,
+    FileMetaData,
+    IntType,
+    LogicalType,
+    TimestampType,
+    TimeUnit,
+)
 from support.corpus_edits import edit_footer
 from support.tables import each
 
@@ -39,7 +47,9 @@ SENSELESS = {
     "largest scale": older_decimal(9, 2**31 - 1),
     "width -1": integer(-1),
     "width 127": integer(127),
-    "no unit": {"logicalType": LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TimeUnit()))},
+    "no unit": {
+        "logicalType": LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TimeUnit()))
+    },
     "length 0": {"type_length": 0},
     "length -2^31": {"type_length": -(2**31)},
     "largest length": {"type_length": 2**31 - 1},
@@ -56,12 +66,17 @@ def plain(tmp_path_factory) -> Path:
     numbers = list(range(1, 201))
     fixed = [number.to_bytes(4, "big") for number in numbers]
     values = {"i": numbers, "l": numbers, "f": fixed, "b": fixed}
-    table = pa.table({name: pa.array(values[name], kind) for name, kind in COLUMNS.items()} | {"sound": pa.array(numbers, pa.int64())})
+    table = pa.table(
+        {name: pa.array(values[name], kind) for name, kind in COLUMNS.items()}
+        | {"sound": pa.array(numbers, pa.int64())}
+    )
     pq.write_table(table, path, row_group_size=100)
     return path
 
 
-def with_types(plain: Path, path: Path, fields: dict[str, Any], names: tuple[str, ...] = tuple(COLUMNS)) -> Path:
+def with_types(
+    plain: Path, path: Path, fields: dict[str, Any], names: tuple[str, ...] = tuple(COLUMNS)
+) -> Path:
     def change(metadata: FileMetaData) -> None:
         for element in metadata.schema:
             if element.name in names:
@@ -81,14 +96,27 @@ def test_stored_values_are_never_absent(plain, tmp_path, name, fields):
     if name != "f" or fields.get("type_length", 4) == 4:
         add_filters(path, [name], in_place=True)
     report = inspect(path)
-    is_unknown = any(note.startswith(f"column {name}: the meaning of its values is unknown: ") for note in report.notes)
-    assert is_unknown == (name == "f" or "type_length" not in fields) or fields == SENSELESS["largest length"]
+    is_unknown = any(
+        note.startswith(f"column {name}: the meaning of its values is unknown: ")
+        for note in report.notes
+    )
+    assert (
+        is_unknown == (name == "f" or "type_length" not in fields)
+        or fields == SENSELESS["largest length"]
+    )
     if not is_unknown:
         return
     for value in ("5", 5, b"\0\0\0\5"):
-        answers = {answer for answers_of_value in probe(path, name, [value]).values for answer in answers_of_value.row_groups}
+        answers = {
+            answer
+            for answers_of_value in probe(path, name, [value]).values
+            for answer in answers_of_value.row_groups
+        }
         assert {answer.answer for answer in answers} == {"cannot say"}
-        assert all("must be" in answer.reason or "digits" in answer.reason or "unit" in answer.reason for answer in answers)
+        assert all(
+            "must be" in answer.reason or "digits" in answer.reason or "unit" in answer.reason
+            for answer in answers
+        )
     assert run(["explain", str(path), name, "5"]) == 0  # 1 would say that it is absent
     assert probe(path, "sound", [5]).column == "sound"
 

@@ -65,7 +65,9 @@ EXPECTED = {
     # Arrow C++ hashes the bits it stores: of a zero one sign, of NaN one payload.
     "pyarrow-edges-filters": Expected(8, 100, findings=ONE_BLOCK),
     "pyarrow-filters": Expected(36, 3440, findings=ONE_BLOCK),
-    "pyarrow-floats-filters": Expected(12, 54, findings=("zero-form-missing", "nan-forms-missing", *ONE_BLOCK)),
+    "pyarrow-floats-filters": Expected(
+        12, 54, findings=("zero-form-missing", "nan-forms-missing", *ONE_BLOCK)
+    ),
     "pyarrow-types-filters": Expected(72, 3695, findings=("zero-form-missing", *ONE_BLOCK)),
     # parquet-java accepts any size, and never fills the filter of a BOOLEAN column.
     "spark-filters": Expected(32, 3040),
@@ -73,12 +75,16 @@ EXPECTED = {
     "spark-int96": Expected(8, 400),
     "spark-96-bytes": Expected(16, 1600, findings=("not-power-of-two",)),
     "spark-1000-bytes": Expected(16, 1600, findings=("partial-block", "not-power-of-two")),
-    "spark-boolean": Expected(4, 400, false_negatives=400, findings=("empty-boolean-filter", *ONE_BLOCK)),
+    "spark-boolean": Expected(
+        4, 400, false_negatives=400, findings=("empty-boolean-filter", *ONE_BLOCK)
+    ),
 }
 ERRORS = {"partial-block", "empty-boolean-filter"}
 
 CONFORMANCE = {
-    "parquet-testing/data_index_bloom_encoding_stats.parquet": Expected(1, 14, findings=("missing-length",)),
+    "parquet-testing/data_index_bloom_encoding_stats.parquet": Expected(
+        1, 14, findings=("missing-length",)
+    ),
     "parquet-testing/data_index_bloom_encoding_with_length.parquet": Expected(1, 14),
     "encrypted/plain.parquet": Expected(10, 5858, findings=("zero-form-missing",)),
     # Filters of encrypted columns can be queried only with the key; those of plaintext columns are verified.
@@ -120,8 +126,13 @@ def test_the_measured_fpp_is_the_estimated_fpp(name: str):
             assert result.measured_fpp is None
             continue
         assert result.absent_keys > 200
-        deviation = math.sqrt(result.estimated_fpp * (1 - result.estimated_fpp) / result.absent_keys)
-        assert abs(result.measured_fpp - result.estimated_fpp) <= 5 * deviation + 1 / result.absent_keys
+        deviation = math.sqrt(
+            result.estimated_fpp * (1 - result.estimated_fpp) / result.absent_keys
+        )
+        assert (
+            abs(result.measured_fpp - result.estimated_fpp)
+            <= 5 * deviation + 1 / result.absent_keys
+        )
 
 
 # Floating-point numbers
@@ -141,7 +152,11 @@ def with_doubles(path: Path, stored: list[int], hashes: list[int]) -> None:
 def test_a_false_negative_is_reported_beside_a_nan_too(tmp_path: Path):
     path = tmp_path / "mixed.parquet"
     first, second, third = np.array([1.5, 2.5, 3.5], np.float64).view(np.uint64).tolist()
-    with_doubles(path, stored=[0x7FF8_0000_DEAD_0001, first, third], hashes=[0x7FF8_0000_0000_0001, first, second])
+    with_doubles(
+        path,
+        stored=[0x7FF8_0000_DEAD_0001, first, third],
+        hashes=[0x7FF8_0000_0000_0001, first, second],
+    )
     report = verify(path)
     (result,) = report.filters
     assert (result.false_negatives, result.excluded_nans, result.examples) == (1, 1, ("3.5",))
@@ -153,7 +168,9 @@ def test_a_false_negative_is_reported_beside_a_nan_too(tmp_path: Path):
 
 @each("zero", [False, True])
 @each("union", ["algorithm", "hash", "compression"])
-def test_a_header_of_another_kind_is_neither_verified_nor_false(tmp_path: Path, union: str, zero: bool):
+def test_a_header_of_another_kind_is_neither_verified_nor_false(
+    tmp_path: Path, union: str, zero: bool
+):
     """Whatever the bits are, they have another meaning."""
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"id": range(1000)}), path, use_dictionary=False)
@@ -170,7 +187,12 @@ def test_a_header_of_another_kind_is_neither_verified_nor_false(tmp_path: Path, 
     report = verify(path)
     (verification,) = report.filters
     assert "cannot be interpreted" in verification.problem
-    assert (verification.false_negatives, verification.is_verified, report.is_sound, report.unreadable) == (0, False, False, ())
+    assert (
+        verification.false_negatives,
+        verification.is_verified,
+        report.is_sound,
+        report.unreadable,
+    ) == (0, False, False, ())
     assert "false-negatives" not in {finding.rule for finding in report.findings}
     assert not probe(path, "id", [7]).is_absent
 
@@ -216,4 +238,6 @@ def test_after_an_error_no_chunk_is_begun(path, error):
     with ParquetFile.open(path) as file, pytest.raises(error):
         gather(file, file.footer.columns, Reads.DATA, verify_filter, jobs=2)
     assert len(begun) < GROUPS
-    assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("sbbf")]
+    assert not [
+        thread for thread in set(threading.enumerate()) - before if thread.name.startswith("sbbf")
+    ]

@@ -30,7 +30,10 @@ class TestAdd:
     def test_nothing_but_saturated_filters_is_refused(self, path: Path, tmp_path: Path):
         old = path.read_bytes()
         for target in ({"in_place": True}, {"output": tmp_path / "out.parquet"}):
-            with pytest.raises(RefusedError, match=r"column id: 2 filters left out, .* 100 % with 64 bytes; .*force that"):
+            with pytest.raises(
+                RefusedError,
+                match=r"column id: 2 filters left out, .* 100 % with 64 bytes; .*force that",
+            ):
                 add_filters(path, "id", max_bytes=64, **target)
         assert path.read_bytes() == old
         assert not (tmp_path / "out.parquet").exists()
@@ -50,12 +53,16 @@ class TestOtherVerbs:
         report = resize_filters(path, num_bytes=64, in_place=True)
         assert {row.column for row in report.filters} == {"kind"}
         assert {row.column for row in report.saturated_filters} == {"id"}
-        assert {place.length for (_, column), place in places(path).items() if column == "id"} == {sizes["id"]}
+        assert {place.length for (_, column), place in places(path).items() if column == "id"} == {
+            sizes["id"]
+        }
         with pytest.raises(RefusedError, match="left out"):
             resize_filters(path, "id", num_bytes=64, in_place=True)
         assert resize_filters(path, num_bytes=64, in_place=True, force=True).saturated_filters == ()
 
-    def test_a_repair_drops_a_harmful_filter_that_it_cannot_replace(self, path: Path, monkeypatch: pytest.MonkeyPatch):
+    def test_a_repair_drops_a_harmful_filter_that_it_cannot_replace(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
         add_filters(path, ["id"], in_place=True)
         place = places(path)[1, "id"]
         with open(path, "r+b") as stream:
@@ -72,7 +79,10 @@ MIB = 1 << 20
 
 def test_the_formula_of_the_first_draft_is_too_low() -> None:
     report = size_filter(ndv=1, fpp=0.01)
-    assert (round(report.bits_per_value, 2), round(report.formula_bits_per_value, 2)) == (10.53, 9.68)
+    assert (round(report.bits_per_value, 2), round(report.formula_bits_per_value, 2)) == (
+        10.53,
+        9.68,
+    )
     assert report.formula_fpp == pytest.approx(0.0146, abs=0.0001)
     assert sizing.fpp_of_bits(report.bits_per_value) == pytest.approx(0.01)
     assert (report.formula_bytes, report.bitset_bytes) == (32, 64)
@@ -89,5 +99,7 @@ def test_the_formula_of_the_first_draft_is_too_low() -> None:
         ({"ndv": 10**12, "num_bytes": 64}, ["chosen", "next larger"]),
     ],
 )
-def test_sizes_that_may_not_be_written_are_left_out(options: dict[str, Any], choices: list[str]) -> None:
+def test_sizes_that_may_not_be_written_are_left_out(
+    options: dict[str, Any], choices: list[str]
+) -> None:
     assert [size.choice for size in size_filter(**options).sizes] == choices

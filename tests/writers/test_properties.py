@@ -28,11 +28,15 @@ def specs_of(draw: st.DrawFn, properties: Properties) -> tuple[FilterSpec, ...]:
     if properties is TRINO_PROPERTIES:
         return tuple(map(declare, names))
     limit = draw(st.none() | st.integers(64, 1 << 27))  # for all columns
-    return tuple(declare(name, draw(st.none() | FPPS), draw(st.none() | NDVS), limit) for name in names)
+    return tuple(
+        declare(name, draw(st.none() | FPPS), draw(st.none() | NDVS), limit) for name in names
+    )
 
 
 @pytest.mark.parametrize(
-    "of_writer", [ICEBERG_PROPERTIES, PARQUET_JAVA_PROPERTIES, TRINO_PROPERTIES, DATAFUSION_PROPERTIES], ids=lambda each: each[0]
+    "of_writer",
+    [ICEBERG_PROPERTIES, PARQUET_JAVA_PROPERTIES, TRINO_PROPERTIES, DATAFUSION_PROPERTIES],
+    ids=lambda each: each[0],
 )
 @given(data=st.data())
 def test_what_is_built_is_parsed(of_writer: Properties, data: st.DataObject) -> None:
@@ -49,10 +53,17 @@ def test_what_is_built_is_parsed(of_writer: Properties, data: st.DataObject) -> 
     [
         ({"write.parquet.bloom-filter-enabled.column.user.id": "true"}, (declare("user.id"),)),
         (
-            {"parquet.bloom.filter.enabled#a": "TRUE", "parquet.bloom.filter.enabled#b": "false", "parquet.bloom.filter.fpp": "0.1"},
+            {
+                "parquet.bloom.filter.enabled#a": "TRUE",
+                "parquet.bloom.filter.enabled#b": "false",
+                "parquet.bloom.filter.fpp": "0.1",
+            },
             (declare("a", 0.1),),
         ),
-        ({"parquet.bloom.filter.enabled": "true", "parquet.bloom.filter.enabled#a": "true"}, (declare("a"),)),
+        (
+            {"parquet.bloom.filter.enabled": "true", "parquet.bloom.filter.enabled#a": "true"},
+            (declare("a"),),
+        ),
         ({"parquet_bloom_filter_columns": "ARRAY['a', 'b']"}, (declare("a"), declare("b"))),
         ({"parquet_bloom_filter_columns": '["a"]'}, (declare("a"),)),
         ({"parquet_bloom_filter_columns": " a,b, "}, (declare("a"), declare("b"))),
@@ -69,7 +80,10 @@ def test_properties_of_tables(properties: dict[str, str], specs: tuple[FilterSpe
         ({"write.parquet.bloom-filter-fpp.column.a": "0.01"}, "declare no filter"),
         ({"parquet.bloom.filter.enabled": "true"}, "declare no filter"),
         ({"file-index.bloom-filter.columns": "a,b"}, "declare no filter"),
-        ({"write.parquet.bloom-filter-enabled.column.a": "yes"}, "must be true or false, not 'yes'"),
+        (
+            {"write.parquet.bloom-filter-enabled.column.a": "yes"},
+            "must be true or false, not 'yes'",
+        ),
         ({"parquet.bloom.filter.fpp": "high"}, "must be a number above 0 and below 1"),
         ({"write.parquet.bloom-filter-max-bytes": "1MB"}, "must be a whole number"),
     ],

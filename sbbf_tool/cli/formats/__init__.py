@@ -47,9 +47,16 @@ class StandardOutput:
     def binary(self) -> BinaryIO:
         """Return the stream for bytes. Raises UsageError for a terminal."""
         if is_terminal(sys.stdout):
-            raise UsageError("a terminal cannot show this format: redirect the output, or save it with --report FILE")
+            raise UsageError(
+                "a terminal cannot show this format: redirect the output, or save it with --report FILE"
+            )
         sys.stdout.flush()
-        return cast(BinaryIO, PatientBinary(sys.stdout) if isinstance(sys.stdout, PatientOutput) else sys.stdout.buffer)
+        return cast(
+            BinaryIO,
+            PatientBinary(sys.stdout)
+            if isinstance(sys.stdout, PatientOutput)
+            else sys.stdout.buffer,
+        )
 
 
 class _File:
@@ -78,7 +85,11 @@ def open_file(path: str) -> Iterator[OutputTarget]:
     from sbbf_tool.storage.whole import write_whole
 
     if _is_data(path):
-        raise RefusedError("the file holds data and is not a report", file=path, hint="name another, or remove it first")
+        raise RefusedError(
+            "the file holds data and is not a report",
+            file=path,
+            hint="name another, or remove it first",
+        )
     with write_whole(path, overwrite=True) as stream:
         yield _File(stream)
 
@@ -108,7 +119,14 @@ NAMES = "names"
 ANSWER_FORMATS = (*FORMATS, NAMES, "names0")
 """The formats of `sbbf probe`."""
 
-_SUFFIXES = {".json": "json", ".csv": "csv", ".md": "markdown", ".parquet": "parquet", ".sarif": "sarif", ".xml": "junit"}
+_SUFFIXES = {
+    ".json": "json",
+    ".csv": "csv",
+    ".md": "markdown",
+    ".parquet": "parquet",
+    ".sarif": "sarif",
+    ".xml": "junit",
+}
 _CLASSES = {
     **dict.fromkeys((TABLE, "markdown"), "lines:PageOutput"),
     **dict.fromkeys(("csv", "parquet"), "records:Records"),
@@ -137,7 +155,15 @@ class Item(Frozen):
         if self.report is not None or self.row is None:
             return render.document(self.schema, self.report)
         row = self.row
-        return render.document("file", {"file": row.path, "status": row.status, "reason": row.reason, "exit_code": row.exit_code})
+        return render.document(
+            "file",
+            {
+                "file": row.path,
+                "status": row.status,
+                "reason": row.reason,
+                "exit_code": row.exit_code,
+            },
+        )
 
 
 class View(Generic[Report]):
@@ -238,10 +264,18 @@ class Outputs(Frozen):
             if not terminal().quiet:
                 outputs.append(_output(self.format, view, StandardOutput()))
             if self.report is not None:
-                outputs.append(_output(self.report_format, view, stack.enter_context(open_file(self.report))))
+                outputs.append(
+                    _output(self.report_format, view, stack.enter_context(open_file(self.report)))
+                )
             yield outputs
 
-    def print(self, schema: str, report: Any, show: Callable[[Page, Any], None], document: dict[str, Any] | None = None) -> None:
+    def print(
+        self,
+        schema: str,
+        report: Any,
+        show: Callable[[Page, Any], None],
+        document: dict[str, Any] | None = None,
+    ) -> None:
         """Print, and save, the only report of a command; `document` is its JSON document if it differs from that of any report."""
         view = View[Any]()
         view.schema, view.row, view.show = schema, type(report), show  # type: ignore[assignment,method-assign]
@@ -259,12 +293,16 @@ def _output(name: str, view: View[Any], target: OutputTarget) -> Output:
     return cast(Output, load(f"sbbf_tool.cli.formats.{_CLASSES[name]}")(name, view, target))
 
 
-def output_options(choices: tuple[str, ...] = FORMATS) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def output_options(
+    choices: tuple[str, ...] = FORMATS,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options that pass `outputs` to a command: `--format` and `--report`."""
     formats = f"Format of the output, or of --report: {', '.join(choices[:-1])} or {choices[-1]}.  [default: table]"
     suffixes = f"Also save the results in this file: {_suffixes(choices, ' ')}."
     options = (
-        click.option("--format", "form", type=click.Choice(choices), metavar="FORMAT", help=formats),
+        click.option(
+            "--format", "form", type=click.Choice(choices), metavar="FORMAT", help=formats
+        ),
         click.option("--report", "report_path", metavar="FILE", help=suffixes),
     )
 
@@ -285,16 +323,31 @@ def _ensure_no_input(report: str) -> None:
     """Raise UsageError if a report would replace another file that the command line names, such as a list of values, or be data."""
     from sbbf_tool.storage.listing import ensure_unlisted
 
-    values = [value for name, value in click.get_current_context().params.items() if name != "report_path"]
-    words = [word for value in values for word in (value if isinstance(value, tuple) else (value,)) if isinstance(word, str)]
+    values = [
+        value for name, value in click.get_current_context().params.items() if name != "report_path"
+    ]
+    words = [
+        word
+        for value in values
+        for word in (value if isinstance(value, tuple) else (value,))
+        if isinstance(word, str)
+    ]
     paths = [word.removeprefix("@") for word in words]
     if not os.path.lexists(report):
         ensure_unlisted(report, paths, "report")
-    if os.path.isfile(report) and any(os.path.isfile(path) and os.path.samefile(path, report) for path in paths):
-        raise UsageError("the report would replace a file that the command line names too", file=report, hint="name another")
+    if os.path.isfile(report) and any(
+        os.path.isfile(path) and os.path.samefile(path, report) for path in paths
+    ):
+        raise UsageError(
+            "the report would replace a file that the command line names too",
+            file=report,
+            hint="name another",
+        )
 
 
-def choose_outputs(form: str | None, report: str | None, choices: tuple[str, ...] = FORMATS) -> Outputs:
+def choose_outputs(
+    form: str | None, report: str | None, choices: tuple[str, ...] = FORMATS
+) -> Outputs:
     """Return the outputs of these options. With a report, `form` is the format of the report. Raises UsageError."""
     if report is None:
         return Outputs(form or TABLE, None, TABLE)
@@ -302,7 +355,10 @@ def choose_outputs(form: str | None, report: str | None, choices: tuple[str, ...
     chosen = form or _SUFFIXES.get(suffix)
     if chosen not in choices:
         suffixes = _suffixes(choices, ", ")
-        raise UsageError(f"the name of a report must end with one of {suffixes}, unless --format states its format", file=report)
+        raise UsageError(
+            f"the name of a report must end with one of {suffixes}, unless --format states its format",
+            file=report,
+        )
     return Outputs(TABLE, report, chosen)
 
 

@@ -53,16 +53,27 @@ class Suites:
         if report.locked_columns:
             case = SubElement(suite, "testcase", name="unlocked", classname=escape(report.file))
             SubElement(case, "skipped", message=escape(describe_locked(report.locked_columns)))
-        for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        for name, tag in (
+            ("tests", "testcase"),
+            ("failures", "failure"),
+            ("errors", "error"),
+            ("skipped", "skipped"),
+        ):
             suite.set(name, str(sum(1 for _ in suite.iter(tag))))
         indent(suite, level=1)
         if not self._has_suites:
             self._has_suites = True
-            self._target.write(_to_xml(self._root, has_declaration=True).removesuffix(" />") + ">\n")
+            self._target.write(
+                _to_xml(self._root, has_declaration=True).removesuffix(" />") + ">\n"
+            )
         self._target.write(f"  {_to_xml(suite)}\n")
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
-        self._target.write(f"</{self._root.tag}>\n" if self._has_suites else _to_xml(self._root, has_declaration=True) + "\n")
+        self._target.write(
+            f"</{self._root.tag}>\n"
+            if self._has_suites
+            else _to_xml(self._root, has_declaration=True) + "\n"
+        )
 
 
 def _to_xml(element: Element, *, has_declaration: bool = False) -> str:
@@ -77,7 +88,9 @@ def _case(suite: Element, report: CheckReport, outcome: RuleOutcome) -> None:
     if outcome.outcome in ("not run", "known"):
         SubElement(case, "skipped", message=escape(outcome.reason or ""))
     elif findings and SEVERITIES.index(outcome.severity) <= SEVERITIES.index(report.fail_on):
-        failure = SubElement(case, "failure", message=escape(findings[0].message), type=outcome.severity)
+        failure = SubElement(
+            case, "failure", message=escape(findings[0].message), type=outcome.severity
+        )
         failure.text = _in_full(findings)
     elif findings:
         SubElement(case, "system-out").text = _in_full(findings)
@@ -108,7 +121,9 @@ class Annotations:
         for place in report.unreadable:
             self._annotate("error", report.file, "unreadable", place)
         if report.locked_columns:
-            self._annotate("warning", report.file, "locked columns", describe_locked(report.locked_columns))
+            self._annotate(
+                "warning", report.file, "locked columns", describe_locked(report.locked_columns)
+            )
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
         for lines in self._lines.values():
@@ -126,7 +141,9 @@ class Annotations:
             self._rest[severity] += 1
             return
         text = "%0A".join(map(_data, message))
-        lines.append(f"::{_COMMANDS[severity]} file={_property(file)},title={_property(title)}::{text}\n")
+        lines.append(
+            f"::{_COMMANDS[severity]} file={_property(file)},title={_property(title)}::{text}\n"
+        )
 
 
 def _data(text: str) -> str:
@@ -137,7 +154,9 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 _WORST_FIRST = tuple(_LEVELS.values())
 _INDENT = 2
@@ -161,11 +180,17 @@ class Sarif:
         if item.report is None:
             return
         report: CheckReport = item.report
-        self._results += [_result(finding, self._numbers[finding.rule]) for finding in report.findings]
-        self._notifications += [_notification("error", place, report.file) for place in report.unreadable]
+        self._results += [
+            _result(finding, self._numbers[finding.rule]) for finding in report.findings
+        ]
+        self._notifications += [
+            _notification("error", place, report.file) for place in report.unreadable
+        ]
         self._is_complete &= not report.unreadable
         if report.locked_columns:
-            self._notifications.append(_notification("warning", describe_locked(report.locked_columns), report.file))
+            self._notifications.append(
+                _notification("warning", describe_locked(report.locked_columns), report.file)
+            )
         if max(len(self._results), len(self._notifications)) >= 2 * MOST_RESULTS:
             self._keep_worst()
 
@@ -176,7 +201,10 @@ class Sarif:
             self._notifications.append({"level": "warning", "message": {"text": text}})
         site = _find_site()
         driver = {"name": "sbbf", "rules": [_descriptor(rule, site) for rule in self._rules]}
-        invocation = {"executionSuccessful": self._is_complete, "toolExecutionNotifications": self._notifications}
+        invocation = {
+            "executionSuccessful": self._is_complete,
+            "toolExecutionNotifications": self._notifications,
+        }
         run = {"tool": {"driver": driver}, "results": self._results, "invocations": [invocation]}
         document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
         # JSON escapes line ends in strings.
@@ -192,7 +220,11 @@ class Sarif:
 
 
 def _notification(level: str, text: str, file: str) -> dict[str, Any]:
-    return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": _file(file)}]}
+    return {
+        "level": level,
+        "message": {"text": text},
+        "locations": [{"physicalLocation": _file(file)}],
+    }
 
 
 def _find_site() -> str | None:
@@ -221,12 +253,20 @@ def _descriptor(rule: AnyRule, site: str | None) -> dict[str, Any]:
 def _with_code(line: str) -> str:
     """Return a line in Markdown: a command or an example as code."""
     label, colon, text = line.partition(": ")
-    return f"**{label}:** `{text}`" if colon and label in ("example", "fix") and "`" not in text else line
+    return (
+        f"**{label}:** `{text}`"
+        if colon and label in ("example", "fix") and "`" not in text
+        else line
+    )
 
 
 def _result(finding: Finding, rule_number: int) -> dict[str, Any]:
-    numbers = [evidence.row_group for evidence in finding.evidence if evidence.row_group is not None]
-    names = [f"{finding.column}[row group {number}]" for number in numbers] or [finding.column or finding.file]
+    numbers = [
+        evidence.row_group for evidence in finding.evidence if evidence.row_group is not None
+    ]
+    names = [f"{finding.column}[row group {number}]" for number in numbers] or [
+        finding.column or finding.file
+    ]
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule_number,
@@ -236,7 +276,9 @@ def _result(finding: Finding, rule_number: int) -> dict[str, Any]:
             {
                 # Code scanning does not show results without a line.
                 "physicalLocation": {**_file(finding.file), "region": {"startLine": 1}},
-                "logicalLocations": [{"fullyQualifiedName": name, "kind": "member"} for name in names],
+                "logicalLocations": [
+                    {"fullyQualifiedName": name, "kind": "member"} for name in names
+                ],
             }
         ],
         "partialFingerprints": {"ruleAndColumn/v1": f"{finding.rule}:{finding.column}"},

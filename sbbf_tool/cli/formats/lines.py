@@ -25,9 +25,15 @@ class PageOutput:
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
         self._view = view
         to_screen = isinstance(target, StandardOutput)
-        self._page = page = MarkdownPage(target.write) if name == "markdown" else Page(None if to_screen else target.write)
+        self._page = page = (
+            MarkdownPage(target.write)
+            if name == "markdown"
+            else Page(None if to_screen else target.write)
+        )
         is_whole = terminal().shows_all or (view.lists_answers and not page.is_terminal)
-        self._most_files = None if is_whole else _MOST_CHANGED if view.has_rows_of_files else MOST_FILES
+        self._most_files = (
+            None if is_whole else _MOST_CHANGED if view.has_rows_of_files else MOST_FILES
+        )
         self._files = self._more_files = 0
 
     def add(self, item: Item) -> None:
@@ -36,7 +42,9 @@ class PageOutput:
         if self._view.is_single:
             self._view.show(self._page, item.shown)
             return
-        has_room = self._most_files is None or (self._files < self._most_files and self._page.lines < 2 * self._most_files)
+        has_room = self._most_files is None or (
+            self._files < self._most_files and self._page.lines < 2 * self._most_files
+        )
         page = self._page if has_room else Page(len)  # which only counts its lines
         lines = page.lines
         self._view.show_line(page, item.shown)
@@ -95,7 +103,11 @@ class Names:
     """The names of files that may hold a value, each ended by a line break or a NUL byte; on standard error, what they do not show."""
 
     def __init__(self, name: str, view: View[Any], target: OutputTarget) -> None:
-        self._view, self._target, self._end_of_name = view, target, b"\n" if name == NAMES else b"\0"
+        self._view, self._target, self._end_of_name = (
+            view,
+            target,
+            b"\n" if name == NAMES else b"\0",
+        )
 
     def add(self, item: Item) -> None:
         if item.report is None or item.report.is_absent:

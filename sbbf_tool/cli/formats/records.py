@@ -31,7 +31,9 @@ class Records:
     def add(self, item: Item) -> None:
         if self._is_of_files:
             self._writer.write(to_plain(item.row))
-        for row in _rows_of(item.report) if item.report is not None and not self._is_of_files else ():
+        for row in (
+            _rows_of(item.report) if item.report is not None and not self._is_of_files else ()
+        ):
             self._writer.write(row)
 
     def end(self, summary: dict[str, Any] | None, files: str) -> None:
@@ -40,7 +42,11 @@ class Records:
 
 def _rows_of(report: Any) -> Iterable[dict[str, Any]]:
     """Return the rows of a report, with fixes as commands."""
-    return map(to_plain, report.rows(write_command)) if isinstance(report, CheckReport) else report.plain_rows()
+    return (
+        map(to_plain, report.rows(write_command))
+        if isinstance(report, CheckReport)
+        else report.plain_rows()
+    )
 
 
 class _Text:
@@ -56,7 +62,9 @@ class _Text:
 
     def write(self, row: dict[str, Any]) -> None:
         fields = [_field(row, path) for _, path in self._columns]
-        self._writer.writerow([escape(field) if self._escapes or has_command(field) else field for field in fields])
+        self._writer.writerow(
+            [escape(field) if self._escapes or has_command(field) else field for field in fields]
+        )
 
     def end(self) -> None:
         pass
@@ -69,7 +77,10 @@ def _flat_fields(schema: pa.Schema) -> list[tuple[str, tuple[str, ...]]]:
     flat: list[tuple[str, tuple[str, ...]]] = []
     for field in schema:
         if pa.types.is_struct(field.type):
-            flat += [(f"{field.name}.{name}", (field.name, *path)) for name, path in _flat_fields(pa.schema(list(field.type)))]
+            flat += [
+                (f"{field.name}.{name}", (field.name, *path))
+                for name, path in _flat_fields(pa.schema(list(field.type)))
+            ]
         else:
             flat.append((field.name, (field.name,)))
     return flat

@@ -67,13 +67,17 @@ def parse_header(data: bytes) -> AvroHeader:
     meta = Encoding(_META).read(stream)
     sync = data[stream.tell() : stream.tell() + _SYNC]
     if len(sync) < _SYNC:
-        raise UnreadableError("the Avro file ends inside its header", place=f"offset {stream.tell()}")
+        raise UnreadableError(
+            "the Avro file ends inside its header", place=f"offset {stream.tell()}"
+        )
     try:
         text = meta["avro.schema"].decode()
         codec = meta.get("avro.codec", b"null").decode()
     except (KeyError, UnicodeDecodeError):
         raise UnreadableError("the Avro file has no readable schema", place="offset 4") from None
-    metadata = {key: value for key, value in meta.items() if key not in ("avro.schema", "avro.codec")}
+    metadata = {
+        key: value for key, value in meta.items() if key not in ("avro.schema", "avro.codec")
+    }
     return AvroHeader(text, parse_schema(text), codec, sync, stream.tell() + _SYNC, metadata)
 
 
@@ -90,17 +94,23 @@ def iter_values(data: bytes, header: AvroHeader, *, raw_strings: bool = False) -
             count, size = number.read(outer), number.read(outer)
             at = outer.tell()
             if not 0 <= size <= len(data) - at - _SYNC:
-                raise UnreadableError(f"the block states {size} bytes, but {len(data) - at} remain in the file")
+                raise UnreadableError(
+                    f"the block states {size} bytes, but {len(data) - at} remain in the file"
+                )
             block = unpack(outer.read(size), header.codec)
             if outer.read(_SYNC) != header.sync:
                 raise UnreadableError("the block does not end with the sync marker")
             if not 0 <= count <= len(block):
-                raise UnreadableError(f"the block states {count} values, but has {len(block)} bytes")
+                raise UnreadableError(
+                    f"the block states {count} values, but has {len(block)} bytes"
+                )
             inner = open_values(block)
             for _ in range(count):
                 yield encoding.read(inner, raw_strings=raw_strings)
             if inner.tell() != len(block):
-                raise UnreadableError(f"{len(block) - inner.tell()} bytes remain after the last value")
+                raise UnreadableError(
+                    f"{len(block) - inner.tell()} bytes remain after the last value"
+                )
         except UnreadableError as error:
             raise UnreadableError(error.message, place=f"block at offset {start}") from None
 
@@ -110,7 +120,11 @@ def build_file(header: AvroHeader, values: Iterable[Any], *, validate_first: boo
 
     Raises UsageError for a value that does not fit the schema; see `Encoding.build`.
     """
-    meta = {**header.metadata, "avro.schema": header.schema_text.encode(), "avro.codec": header.codec.encode()}
+    meta = {
+        **header.metadata,
+        "avro.schema": header.schema_text.encode(),
+        "avro.codec": header.codec.encode(),
+    }
     encoding = Encoding(header.schema)
     parts = [MAGIC + Encoding(_META).build(meta) + header.sync]
     datums: list[bytes] = []
@@ -164,7 +178,9 @@ def unpack(block: bytes, codec: str) -> bytes:
 
 def _inflate(block: bytes, codec: str) -> bytes:
     if codec not in _INFLATERS:
-        raise UnreadableError(f"cannot read Avro codec {codec!r:.40}; supported: bzip2, deflate, null, snappy, xz, zstandard")
+        raise UnreadableError(
+            f"cannot read Avro codec {codec!r:.40}; supported: bzip2, deflate, null, snappy, xz, zstandard"
+        )
     inflater = _INFLATERS[codec]()
     unpacked: bytes = inflater.decompress(block, MAX_BLOCK + 1)
     if not inflater.eof and len(unpacked) <= MAX_BLOCK:
@@ -189,7 +205,9 @@ def _unsnap(block: bytes) -> bytes:
 
     size = read_varint(block, 0)[0] if len(block) >= 5 else 0
     if size > MAX_BLOCK or len(block) < 5:
-        raise UnreadableError(f"the snappy block has {len(block)} bytes and states {size} decompressed bytes")
+        raise UnreadableError(
+            f"the snappy block has {len(block)} bytes and states {size} decompressed bytes"
+        )
     unpacked: bytes = pa.Codec("snappy").decompress(block[:-4], size, asbytes=True)
     if zlib.crc32(unpacked) != int.from_bytes(block[-4:], "big"):
         raise UnreadableError("the checksum of the snappy block does not match")

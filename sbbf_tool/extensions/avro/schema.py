@@ -56,7 +56,9 @@ def fields_of(schema: Schema) -> dict[str, Schema]:
 
 def without_null(schema: Schema) -> Schema:
     """Return the non-null branch of a union of null and one type; return any other schema unchanged."""
-    branches: list[Schema] = [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
+    branches: list[Schema] = (
+        [branch for branch in schema if branch != "null"] if isinstance(schema, list) else []
+    )
     return branches[0] if len(branches) == 1 else schema
 
 
@@ -103,7 +105,10 @@ class _SchemaParser:
                     raise UnreadableError("the Avro schema has an array whose items take no bytes")
                 return {"type": "array", "items": items}
             case {"type": "map"}:
-                return {"type": "map", "values": self.parse(tree.get("values"), namespace, depth + 1)}
+                return {
+                    "type": "map",
+                    "values": self.parse(tree.get("values"), namespace, depth + 1),
+                }
             case {"type": "record" | "error" | "fixed" | "enum"}:
                 return self._named_type(tree, namespace, depth)
             case {"type": str(kind), "logicalType": str(logical)} if kind in PRIMITIVES:
@@ -129,14 +134,22 @@ class _SchemaParser:
         kind, name, namespace_text = tree["type"], tree.get("name"), tree.get("namespace")
         if not isinstance(name, str):
             raise UnreadableError(f"a type of kind {kind} in the Avro schema has no name")
-        namespace = name.rpartition(".")[0] if "." in name else namespace_text if isinstance(namespace_text, str) else enclosing
+        namespace = (
+            name.rpartition(".")[0]
+            if "." in name
+            else namespace_text
+            if isinstance(namespace_text, str)
+            else enclosing
+        )
         full_name = _full_name(name, namespace)
         self.types[full_name] = None
         schema = {"name": f"{kind}{self.nodes}", **self._body(kind, tree, namespace, depth)}
         self.types[full_name] = tree, enclosing
         return schema
 
-    def _body(self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int) -> dict[str, Any]:
+    def _body(
+        self, kind: str, tree: Mapping[str, Any], namespace: str, depth: int
+    ) -> dict[str, Any]:
         if kind == "fixed":
             size = tree.get("size")
             if not isinstance(size, int) or size < 0:
@@ -150,8 +163,13 @@ class _SchemaParser:
             return {"type": "enum", "symbols": [str(symbol) for symbol in parts]}
         names = [part.get("name") if isinstance(part, dict) else None for part in parts]
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            raise UnreadableError("the Avro schema has a field without a name, or two fields of one name")
-        fields = [{"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)} for part in parts]
+            raise UnreadableError(
+                "the Avro schema has a field without a name, or two fields of one name"
+            )
+        fields = [
+            {"name": part["name"], "type": self.parse(part.get("type"), namespace, depth + 1)}
+            for part in parts
+        ]
         return {"type": "record", "fields": fields}
 
 
@@ -175,7 +193,9 @@ class Encoding:
             import fastavro
         except ImportError:
             message = "manifests of Iceberg and Paimon are Avro files, and the package fastavro is not installed"
-            raise UsageError(message, hint="pip install 'sbbf-tool[iceberg]' or 'sbbf-tool[paimon]'") from None
+            raise UsageError(
+                message, hint="pip install 'sbbf-tool[iceberg]' or 'sbbf-tool[paimon]'"
+            ) from None
 
         # A record is encoded as its fields, so this one adds no bytes and turns any schema into a record.
         root = {"type": "record", "name": "root", "fields": [{"name": "value", "type": schema}]}
@@ -195,16 +215,23 @@ class Encoding:
             stream.remaining_reads = MAX_ITEMS
         try:
             value: Any = fastavro.schemaless_reader(
-                stream, self._schema, None, handle_unicode_errors="surrogateescape" if raw_strings else "strict"
+                stream,
+                self._schema,
+                None,
+                handle_unicode_errors="surrogateescape" if raw_strings else "strict",
             )
         except (MemoryError, ImportError):
             raise
         except UnicodeDecodeError:
-            raise UnreadableError("an Avro string is not valid UTF-8", place=_locate(stream)) from None
+            raise UnreadableError(
+                "an Avro string is not valid UTF-8", place=_locate(stream)
+            ) from None
         except UnreadableError as error:
             raise UnreadableError(error.message, place=_locate(stream)) from None
         except Exception as error:
-            raise UnreadableError(f"the bytes contradict the Avro schema{_explain(error)}", place=_locate(stream)) from None
+            raise UnreadableError(
+                f"the bytes contradict the Avro schema{_explain(error)}", place=_locate(stream)
+            ) from None
         return value["value"]
 
     def build(self, value: Any, *, validate_first: bool = True) -> bytes:
@@ -225,7 +252,9 @@ class Encoding:
         except (MemoryError, ImportError):
             raise
         except Exception as error:
-            raise UsageError(f"{value!r:.60} does not fit its Avro schema ({_shorten(error)})") from None
+            raise UsageError(
+                f"{value!r:.60} does not fit its Avro schema ({_shorten(error)})"
+            ) from None
         return stream.getvalue()
 
 
@@ -253,7 +282,9 @@ def _locate(stream: BytesIO) -> str:
 def _explain(error: Exception) -> str:
     if isinstance(error, EOFError):
         return ": a value is longer than the bytes that remain, or has a negative length"
-    return ": an index into a union or enum is out of range" if isinstance(error, IndexError) else ""
+    return (
+        ": an index into a union or enum is out of range" if isinstance(error, IndexError) else ""
+    )
 
 
 def _shorten(error: Exception) -> str:

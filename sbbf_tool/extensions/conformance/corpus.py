@@ -81,8 +81,13 @@ class CorpusManifest(Frozen):
     version: int = VERSION
 
     def build(self) -> bytes:
-        lists = {name: to_plain(getattr(self, name), {str: str}) for name in ("files", "questions", "inputs")}
-        return (to_json({"corpus": NAME, "version": self.version, **lists}, indent=1) + "\n").encode()
+        lists = {
+            name: to_plain(getattr(self, name), {str: str})
+            for name in ("files", "questions", "inputs")
+        }
+        return (
+            to_json({"corpus": NAME, "version": self.version, **lists}, indent=1) + "\n"
+        ).encode()
 
 
 def parse_manifest(document: Any) -> CorpusManifest:
@@ -90,11 +95,15 @@ def parse_manifest(document: Any) -> CorpusManifest:
     if not isinstance(document, Mapping) or document.get("corpus") != NAME:
         raise UnreadableError("not the manifest of a conformance corpus")
     if document.get("version") != VERSION:
-        raise UnreadableError(f"the corpus has version {document.get('version')!r}; this is the tool of version {VERSION}")
+        raise UnreadableError(
+            f"the corpus has version {document.get('version')!r}; this is the tool of version {VERSION}"
+        )
     try:
         return from_plain(CorpusManifest, document)
     except ValueError as error:
-        raise UnreadableError(f"the manifest lacks a field, or has one of another type ({error})") from error
+        raise UnreadableError(
+            f"the manifest lacks a field, or has one of another type ({error})"
+        ) from error
 
 
 _MOST_BYTES = 64 << 20
@@ -110,7 +119,9 @@ class Corpus(Frozen):
     @classmethod
     def open(cls, folder: str, patterns: Sequence[str] = ()) -> Corpus:
         """Read the manifest. Raises UnreadableError, and UsageError if the patterns match no file."""
-        path = os.path.join(folder, FILE_NAME)  # not a Path: it would make another text of a URL, whose password is not found
+        path = os.path.join(
+            folder, FILE_NAME
+        )  # not a Path: it would make another text of a URL, whose password is not found
         try:
             with open(path, "rb") as file:
                 data = file.read(_MOST_BYTES + 1)
@@ -125,7 +136,9 @@ class Corpus(Frozen):
             raise UnreadableError("not a JSON document", file=path) from error
         except SbbfError as error:
             raise error.at(file=path) from error.__cause__
-        ensure_matches(corpus.patterns, (*corpus.files, *(row.file for row in corpus.manifest.inputs)))
+        ensure_matches(
+            corpus.patterns, (*corpus.files, *(row.file for row in corpus.manifest.inputs))
+        )
         return corpus
 
     @cached_property
@@ -134,11 +147,25 @@ class Corpus(Frozen):
 
     def questions(self, file_format: str) -> list[Expectation]:
         """Return the selected questions about files of this format. Raises UnreadableError for one about a file that is not listed."""
-        missing = next((question.file for question in self.manifest.questions if question.file not in self.files), None)
+        missing = next(
+            (
+                question.file
+                for question in self.manifest.questions
+                if question.file not in self.files
+            ),
+            None,
+        )
         if missing is not None:
-            raise UnreadableError(f"the manifest has a question about {missing!r}, which it does not list", file=str(self.folder))
+            raise UnreadableError(
+                f"the manifest has a question about {missing!r}, which it does not list",
+                file=str(self.folder),
+            )
         questions = self.manifest.questions
-        return [each for each in questions if selects(self.patterns, each.file) and self.files[each.file].format == file_format]
+        return [
+            each
+            for each in questions
+            if selects(self.patterns, each.file) and self.files[each.file].format == file_format
+        ]
 
     def inputs(self) -> list[WriterInput]:
         return [row for row in self.manifest.inputs if selects(self.patterns, row.file)]
@@ -147,7 +174,9 @@ class Corpus(Frozen):
         """Return the path of a file. Raises UnreadableError for a name that leads out of the folder."""
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder):
-            raise UnreadableError(f"the manifest names {name!r}, which is not in the folder", file=str(self.folder))
+            raise UnreadableError(
+                f"the manifest names {name!r}, which is not in the folder", file=str(self.folder)
+            )
         return str(path)
 
 
@@ -160,4 +189,7 @@ def ensure_matches(patterns: Sequence[str], names: Collection[str]) -> None:
     """Raise UsageError if a pattern matches no file."""
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise UsageError(f"no file of the corpus matches {pattern!r}", hint="names are such as types/int32.parquet")
+            raise UsageError(
+                f"no file of the corpus matches {pattern!r}",
+                hint="names are such as types/int32.parquet",
+            )

@@ -49,19 +49,29 @@ class FileMaker(Frozen):
     encrypter: Encrypter | None = None
 
     def stored(self) -> Sequence[Sequence[bytes]]:
-        return [self.kind.stored(number) for number in (0, 1)] if self.values is None else self.values
+        return (
+            [self.kind.stored(number) for number in (0, 1)] if self.values is None else self.values
+        )
 
     def bitsets(self) -> dict[int, bytes]:
-        return {number: build_bitset(values, self.num_bytes) for number, values in enumerate(self.stored())}
+        return {
+            number: build_bitset(values, self.num_bytes)
+            for number, values in enumerate(self.stored())
+        }
 
     def sound_filters(self) -> dict[int, StoredBytes]:
-        return {number: StoredBytes(build_filter(values, self.num_bytes)) for number, values in enumerate(self.stored())}
+        return {
+            number: StoredBytes(build_filter(values, self.num_bytes))
+            for number, values in enumerate(self.stored())
+        }
 
     def build(self) -> bytes:
         filters = self.sound_filters() if self.filters is None else self.filters
         row_groups = [[cells_of(values)] for values in self.stored()]
         by_chunk = {(number, 0): stored for number, stored in filters.items()}
-        return build_parquet(CorpusTable(self.kind.schema, row_groups, by_chunk, self.place, self.encrypter))
+        return build_parquet(
+            CorpusTable(self.kind.schema, row_groups, by_chunk, self.place, self.encrypter)
+        )
 
     def questions(self, name: str, answer: str | None = None) -> tuple[Expectation, ...]:
         """Return questions for some stored and some absent values. `answer` is that for all of them; None means what the filters answer."""
@@ -72,7 +82,13 @@ class FileMaker(Frozen):
         absent = [plain for plain in self.kind.absent(255) if plain not in stored][:ABSENT_VALUES]
         bitsets = self.bitsets()
         return tuple(
-            question_of(self.kind, name, plain, stored=plain in stored, answer=answer or answer_of(bitsets.values(), plain))
+            question_of(
+                self.kind,
+                name,
+                plain,
+                stored=plain in stored,
+                answer=answer or answer_of(bitsets.values(), plain),
+            )
             for plain in (*chosen, *absent)
         )
 
@@ -98,7 +114,9 @@ def question_of(kind: Kind, file: str, plain: bytes, *, stored: bool, answer: st
     )
 
 
-def make_file(name: str, about: str, maker: FileMaker, answer: str | None = None, keys: str | None = None) -> CorpusFile:
+def make_file(
+    name: str, about: str, maker: FileMaker, answer: str | None = None, keys: str | None = None
+) -> CorpusFile:
     """Make a file and its questions."""
     return CorpusFile(name, about, maker.build(), maker.questions(name, answer), keys)
 

@@ -13,7 +13,15 @@ from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UsageError, WriteError
 from sbbf_tool.extension import load, named
 from sbbf_tool.extensions.conformance import encrypted_files, sound_files, unusable_files
-from sbbf_tool.extensions.conformance.corpus import FILE_NAME, CorpusManifest, Expectation, FileRecord, WriterInput, ensure_matches, selects
+from sbbf_tool.extensions.conformance.corpus import (
+    FILE_NAME,
+    CorpusManifest,
+    Expectation,
+    FileRecord,
+    WriterInput,
+    ensure_matches,
+    selects,
+)
 from sbbf_tool.extensions.conformance.corpus_file import ABSENT_VALUES, CorpusFile, FileMaker
 from sbbf_tool.extensions.conformance.kinds import BOOLEAN, BY_NAME, KINDS
 from sbbf_tool.extensions.conformance.reports import MadeCorpus
@@ -55,7 +63,9 @@ def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = (
         raise UsageError("a corpus is written to a folder, and this is a file", file=folder)
     try:
         if root.is_dir() and any(root.iterdir()) and not _has_corpus(root):
-            raise RefusedError("the folder has files, but no corpus", file=folder, hint="name a new folder")
+            raise RefusedError(
+                "the folder has files, but no corpus", file=folder, hint="name a new folder"
+            )
         root.mkdir(parents=True, exist_ok=True)
         return _write(root, patterns)
     except OSError as error:
@@ -65,7 +75,9 @@ def make_corpus(folder: str | os.PathLike[str], *, only: str | Iterable[str] = (
 def _has_corpus(root: Path) -> bool:
     """Return whether the folder has a corpus, or part of one whose writer was interrupted: the file of keys is the first."""
     path = root / encrypted_files.KEYS_FILE
-    return (root / FILE_NAME).is_file() or (path.is_file() and path.read_bytes() == encrypted_files.build_keys())
+    return (root / FILE_NAME).is_file() or (
+        path.is_file() and path.read_bytes() == encrypted_files.build_keys()
+    )
 
 
 def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
@@ -74,7 +86,13 @@ def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
     inputs: list[WriterInput] = []
     size = 0
     if patterns:
-        ensure_matches(patterns, [*(file.name for file in _make_files(patterns)), *(row.file for row, _ in _make_inputs())])
+        ensure_matches(
+            patterns,
+            [
+                *(file.name for file in _make_files(patterns)),
+                *(row.file for row, _ in _make_inputs()),
+            ],
+        )
     _write_file(root / encrypted_files.KEYS_FILE, encrypted_files.build_keys())
     (root / FILE_NAME).unlink(missing_ok=True)
     for file in _make_files(patterns):
@@ -92,7 +110,9 @@ def _write(root: Path, patterns: Sequence[str]) -> MadeCorpus:
             size += len(data)
     manifest = CorpusManifest(tuple(files), tuple(questions), tuple(inputs))
     built_manifest = manifest.build()
-    _write_file(root / FILE_NAME, built_manifest)  # the last, so that a folder with a manifest is complete
+    _write_file(
+        root / FILE_NAME, built_manifest
+    )  # the last, so that a folder with a manifest is complete
     return MadeCorpus(
         folder=redact(str(root)),
         corpus_version=manifest.version,
@@ -124,17 +144,27 @@ def _make_inputs() -> Iterator[tuple[WriterInput, bytes]]:
     for kind in KINDS:
         yield _make_input(kind.name, FileMaker(kind, filters={}))
     for name, layout in (("float", "<f"), ("double", "<d")):
-        maker = FileMaker(BY_NAME[name], values=[[*BY_NAME[name].stored(0)[:4], struct.pack(layout, 0.0)]], filters={})
+        maker = FileMaker(
+            BY_NAME[name],
+            values=[[*BY_NAME[name].stored(0)[:4], struct.pack(layout, 0.0)]],
+            filters={},
+        )
         yield _make_input(f"{name}-zero", maker, equal=(struct.pack(layout, -0.0).hex(),))
-    row, data = _make_input("boolean", FileMaker(BOOLEAN, values=[[b"\1", b"\0", b"\1"]], filters={}))
+    row, data = _make_input(
+        "boolean", FileMaker(BOOLEAN, values=[[b"\1", b"\0", b"\1"]], filters={})
+    )
     yield replace(row, values=("true", "false", "true"), absent=()), data
 
 
-def _make_input(name: str, maker: FileMaker, equal: tuple[str, ...] = ()) -> tuple[WriterInput, bytes]:
+def _make_input(
+    name: str, maker: FileMaker, equal: tuple[str, ...] = ()
+) -> tuple[WriterInput, bytes]:
     kind, column = maker.kind, maker.kind.column
     values = tuple(kind.text(plain) for stored in maker.stored() for plain in stored)
     absent = tuple(plain.hex() for plain in kind.absent(2 * ABSENT_VALUES))
-    return WriterInput(f"inputs/{name}.parquet", column.name, column.path, column.type_name, values, absent, equal), maker.build()
+    return WriterInput(
+        f"inputs/{name}.parquet", column.name, column.path, column.type_name, values, absent, equal
+    ), maker.build()
 
 
 def _write_file(path: Path, data: bytes) -> None:

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sbbf_tool.display import to_json
-from sbbf_tool.encryption.modules import NONCE_BYTES, TAG_BYTES, FileAad, Key, Module, ensure_cryptography
+from sbbf_tool.encryption.modules import (
+    NONCE_BYTES,
+    TAG_BYTES,
+    FileAad,
+    Key,
+    Module,
+    ensure_cryptography,
+)
 from sbbf_tool.extensions.conformance.corpus import CANNOT_SAY
 from sbbf_tool.extensions.conformance.corpus_file import CorpusFile, FileMaker, make_file
 from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME
@@ -30,7 +37,10 @@ _PADDING = 100
 
 def build_keys() -> bytes:
     """Build the file of keys, in the form that `keys` reads."""
-    keys = {"footer_key": {"text": _FOOTER_KEY.decode()}, "columns": {_KIND.column.name: {"text": _COLUMN_KEY.decode()}}}
+    keys = {
+        "footer_key": {"text": _FOOTER_KEY.decode()},
+        "columns": {_KIND.column.name: {"text": _COLUMN_KEY.decode()}},
+    }
     return (to_json(keys, indent=1) + "\n").encode()
 
 
@@ -51,9 +61,16 @@ class _FileEncryption:
 
     @property
     def encrypter(self) -> Encrypter:
-        return Encrypter(self.encrypt, self._finish, self._tail, MAGIC if self.is_footer_plain else MAGIC_ENCRYPTED)
+        return Encrypter(
+            self.encrypt,
+            self._finish,
+            self._tail,
+            MAGIC if self.is_footer_plain else MAGIC_ENCRYPTED,
+        )
 
-    def encrypt(self, module: Module, chunk: ChunkKey, plain: bytes, page: int | None = None) -> bytes:
+    def encrypt(
+        self, module: Module, chunk: ChunkKey, plain: bytes, page: int | None = None
+    ) -> bytes:
         """Encrypt a module of a chunk."""
         key = Key(_COLUMN_KEY if self.has_column_key else _FOOTER_KEY)
         if self.is_ctr and module is Module.DATA_PAGE:
@@ -62,7 +79,14 @@ class _FileEncryption:
             return (NONCE_BYTES + len(ciphertext)).to_bytes(4, "little") + nonce + ciphertext
         return self._build_gcm(key, plain, self.aad.of(module, *chunk, page))
 
-    def encrypt_filter(self, chunk: ChunkKey, bitset: bytes, header_place: ChunkKey | None = None, *, padding: int = 0) -> StoredBytes:
+    def encrypt_filter(
+        self,
+        chunk: ChunkKey,
+        bitset: bytes,
+        header_place: ChunkKey | None = None,
+        *,
+        padding: int = 0,
+    ) -> StoredBytes:
         """Encrypt a filter; its header may be padded with zeros, as by parquet-java, or encrypted for another place."""
         header = build_header(len(bitset)).ljust(padding, b"\0")
         modules = self.encrypt(Module.BLOOM_FILTER_HEADER, header_place or chunk, header)
@@ -84,10 +108,14 @@ class _FileEncryption:
                 chunk.crypto_metadata = (
                     ttypes.ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=own)
                     if self.has_column_key
-                    else ttypes.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=ttypes.EncryptionWithFooterKey())
+                    else ttypes.ColumnCryptoMetaData(
+                        ENCRYPTION_WITH_FOOTER_KEY=ttypes.EncryptionWithFooterKey()
+                    )
                 )
                 if self.has_column_key or self.is_footer_plain:
-                    module = self.encrypt(Module.COLUMN_METADATA, (number, index), build_struct(chunk.meta_data))
+                    module = self.encrypt(
+                        Module.COLUMN_METADATA, (number, index), build_struct(chunk.meta_data)
+                    )
                     chunk.encrypted_column_metadata = module
                     chunk.meta_data.statistics = None
                 if self.has_column_key and not self.is_footer_plain:
@@ -95,8 +123,14 @@ class _FileEncryption:
 
     def _tail(self, metadata: ttypes.FileMetaData) -> bytes:
         key = Key(_FOOTER_KEY)
-        form = (ttypes.AesGcmCtrV1 if self.is_ctr else ttypes.AesGcmV1)(aad_prefix=self.aad_prefix or None, aad_file_unique=self.aad.unique)
-        algorithm = ttypes.EncryptionAlgorithm(AES_GCM_CTR_V1=form) if self.is_ctr else ttypes.EncryptionAlgorithm(AES_GCM_V1=form)
+        form = (ttypes.AesGcmCtrV1 if self.is_ctr else ttypes.AesGcmV1)(
+            aad_prefix=self.aad_prefix or None, aad_file_unique=self.aad.unique
+        )
+        algorithm = (
+            ttypes.EncryptionAlgorithm(AES_GCM_CTR_V1=form)
+            if self.is_ctr
+            else ttypes.EncryptionAlgorithm(AES_GCM_V1=form)
+        )
         if self.is_footer_plain:
             metadata.encryption_algorithm = algorithm
             raw = build_struct(metadata)
@@ -112,36 +146,71 @@ def make_encrypted() -> Iterator[CorpusFile]:
     """Make files with encrypted filters. Raises RefusedError without the package cryptography."""
     ensure_cryptography()
     for name, about, encryption in (
-        ("footer-key", "AES_GCM_V1, encrypted footer, the footer's key for the column", _FileEncryption("footer-key")),
-        ("column-key", "AES_GCM_V1, encrypted footer, a key of the column's own", _FileEncryption("column-key", has_column_key=True)),
-        ("signed-footer", "AES_GCM_V1, signed footer in plaintext", _FileEncryption("signed-footer", is_footer_plain=True)),
+        (
+            "footer-key",
+            "AES_GCM_V1, encrypted footer, the footer's key for the column",
+            _FileEncryption("footer-key"),
+        ),
+        (
+            "column-key",
+            "AES_GCM_V1, encrypted footer, a key of the column's own",
+            _FileEncryption("column-key", has_column_key=True),
+        ),
+        (
+            "signed-footer",
+            "AES_GCM_V1, signed footer in plaintext",
+            _FileEncryption("signed-footer", is_footer_plain=True),
+        ),
         (
             "signed-footer-column-key",
             "AES_GCM_V1, signed footer in plaintext, a key of the column's own",
             _FileEncryption("signed-footer-column-key", is_footer_plain=True, has_column_key=True),
         ),
-        ("ctr", "AES_GCM_CTR_V1: pages are CTR modules, filters GCM modules as ever", _FileEncryption("ctr", is_ctr=True)),
-        ("aad-prefix", "AES_GCM_V1 with an AAD prefix that the file stores", _FileEncryption("aad-prefix", aad_prefix=b"corpus")),
+        (
+            "ctr",
+            "AES_GCM_CTR_V1: pages are CTR modules, filters GCM modules as ever",
+            _FileEncryption("ctr", is_ctr=True),
+        ),
+        (
+            "aad-prefix",
+            "AES_GCM_V1 with an AAD prefix that the file stores",
+            _FileEncryption("aad-prefix", aad_prefix=b"corpus"),
+        ),
     ):
         maker = FileMaker(_KIND, encrypter=encryption.encrypter)
-        filters = {number: encryption.encrypt_filter((number, 0), bitset) for number, bitset in maker.bitsets().items()}
-        yield make_file(f"encrypted/{name}.parquet", about, replace(maker, filters=filters), keys=KEYS_FILE)
+        filters = {
+            number: encryption.encrypt_filter((number, 0), bitset)
+            for number, bitset in maker.bitsets().items()
+        }
+        yield make_file(
+            f"encrypted/{name}.parquet", about, replace(maker, filters=filters), keys=KEYS_FILE
+        )
     yield from _make_unusual()
 
 
 def _make_unusual() -> Iterator[CorpusFile]:
     padded = _FileEncryption("padded-header")
     maker = FileMaker(_KIND, encrypter=padded.encrypter)
-    filters = {number: padded.encrypt_filter((number, 0), bitset, padding=_PADDING) for number, bitset in maker.bitsets().items()}
+    filters = {
+        number: padded.encrypt_filter((number, 0), bitset, padding=_PADDING)
+        for number, bitset in maker.bitsets().items()
+    }
     about = f"the plaintext of the header has {_PADDING} bytes, zeros at the end, as parquet-java encrypts it"
-    yield make_file("encrypted/padded-header.parquet", about, replace(maker, filters=filters), keys=KEYS_FILE)
+    yield make_file(
+        "encrypted/padded-header.parquet", about, replace(maker, filters=filters), keys=KEYS_FILE
+    )
     swapped = _FileEncryption("swapped")
-    filters = {number: swapped.encrypt_filter((number, 0), bytes(BITSET_BYTES), (1 - number, 0)) for number in (0, 1)}
+    filters = {
+        number: swapped.encrypt_filter((number, 0), bytes(BITSET_BYTES), (1 - number, 0))
+        for number in (0, 1)
+    }
     about = "each header was encrypted for the other row group, and does not authenticate: no reader may use the filters"
     maker = FileMaker(_KIND, filters=filters, encrypter=swapped.encrypter)
     yield make_file("encrypted/swapped.parquet", about, maker, CANNOT_SAY, keys=KEYS_FILE)
     leaked = _FileEncryption("plaintext-filter")
     plain = StoredBytes(build_header(BITSET_BYTES) + bytes(BITSET_BYTES))
-    about = "a filter in plaintext on an encrypted column, as arrow-rs writes it: no reader may use it"
+    about = (
+        "a filter in plaintext on an encrypted column, as arrow-rs writes it: no reader may use it"
+    )
     maker = FileMaker(_KIND, filters={0: plain, 1: plain}, encrypter=leaked.encrypter)
     yield make_file("encrypted/plaintext-filter.parquet", about, maker, CANNOT_SAY, keys=KEYS_FILE)

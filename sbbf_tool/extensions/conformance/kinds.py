@@ -70,7 +70,9 @@ class Kind(Frozen):
     def absent(self, count: int) -> list[bytes]:
         """Return values that are in neither row group."""
         stored = {*self.stored(0), *self.stored(1)}
-        return [plain for n in range(1, 4 * VALUES, 2) if (plain := self.value(n)) not in stored][:count]
+        return [plain for n in range(1, 4 * VALUES, 2) if (plain := self.value(n)) not in stored][
+            :count
+        ]
 
     def text(self, plain: bytes) -> str:
         return format_plain(self.column, plain)
@@ -91,12 +93,18 @@ def _big(width: int, step: int, offset: int) -> Plain:
 
 
 def _int_limits(width: int, least: int, most: int, *more: int) -> list[bytes]:
-    return [(number % (1 << 8 * width)).to_bytes(width, "little") for number in (least, *more, most)]
+    return [
+        (number % (1 << 8 * width)).to_bytes(width, "little") for number in (least, *more, most)
+    ]
 
 
 def _minimal(number: int) -> bytes:
     """Encode as the fewest bytes of big-endian two's complement."""
-    return number.to_bytes(number.bit_length() // 8 + 1 if number >= 0 else (number + 1).bit_length() // 8 + 1, "big", signed=True)
+    return number.to_bytes(
+        number.bit_length() // 8 + 1 if number >= 0 else (number + 1).bit_length() // 8 + 1,
+        "big",
+        signed=True,
+    )
 
 
 def _bigs(width: int, *numbers: int) -> list[bytes]:
@@ -112,7 +120,9 @@ def _interval(n: int) -> bytes:
 
 
 def _digest(n: int) -> bytes:
-    return spec.xxh64(n.to_bytes(8, "little")).to_bytes(8, "little") + spec.xxh64(n.to_bytes(8, "little"), 1).to_bytes(8, "little")
+    return spec.xxh64(n.to_bytes(8, "little")).to_bytes(8, "little") + spec.xxh64(
+        n.to_bytes(8, "little"), 1
+    ).to_bytes(8, "little")
 
 
 def _point(n: int) -> bytes:
@@ -132,7 +142,13 @@ def _logical(member: str) -> ttypes.LogicalType:
 
 
 def _unit(name: str) -> ttypes.TimeUnit:
-    return ttypes.TimeUnit(**{field[2]: field[3][0]() for field in ttypes.TimeUnit.thrift_spec if field and field[2] == name})
+    return ttypes.TimeUnit(
+        **{
+            field[2]: field[3][0]()
+            for field in ttypes.TimeUnit.thrift_spec
+            if field and field[2] == name
+        }
+    )
 
 
 def _int(name: str, bits: int, signed: bool, converted: int) -> Kind:
@@ -143,16 +159,28 @@ def _int(name: str, bits: int, signed: bool, converted: int) -> Kind:
     return Kind(
         name,
         f"INT{8 * width}",
-        _ints(width, step, 5) if signed or bits < 32 else lambda n: (n * step + 5).to_bytes(width, "little"),
+        _ints(width, step, 5)
+        if signed or bits < 32
+        else lambda n: (n * step + 5).to_bytes(width, "little"),
         _int_limits(width, least, most, *middle),
         ttypes.LogicalType(INTEGER=ttypes.IntType(bitWidth=bits, isSigned=signed)),
         converted,
     )
 
 
-def _decimal(name: str, physical: str, value: Plain, extremes: Sequence[bytes], precision: int, scale: int, length: int | None) -> Kind:
+def _decimal(
+    name: str,
+    physical: str,
+    value: Plain,
+    extremes: Sequence[bytes],
+    precision: int,
+    scale: int,
+    length: int | None,
+) -> Kind:
     logical = ttypes.LogicalType(DECIMAL=ttypes.DecimalType(scale=scale, precision=precision))
-    return Kind(name, physical, value, extremes, logical, ConvertedType.DECIMAL, length, precision, scale)
+    return Kind(
+        name, physical, value, extremes, logical, ConvertedType.DECIMAL, length, precision, scale
+    )
 
 
 def _time(name: str, unit: str, per_second: int, converted: int | None, *, utc: bool) -> Kind:
@@ -178,13 +206,22 @@ def _timestamp(name: str, unit: str, per_second: int, converted: int | None, *, 
     )
 
 
-def _float(name: str, physical: str, layout: str, extremes: Sequence[float], logical: ttypes.LogicalType | None = None) -> Kind:
+def _float(
+    name: str,
+    physical: str,
+    layout: str,
+    extremes: Sequence[float],
+    logical: ttypes.LogicalType | None = None,
+) -> Kind:
     length = 2 if layout == "<e" else None
     return Kind(
         name,
         physical,
         lambda n: struct.pack(layout, n / 4 + 0.125),
-        [struct.pack(layout, number) for number in (*extremes, float("inf"), float("-inf"), 1.0, -1.0)],
+        [
+            struct.pack(layout, number)
+            for number in (*extremes, float("inf"), float("-inf"), 1.0, -1.0)
+        ],
         logical,
         length=length,
     )
@@ -194,14 +231,21 @@ def _text(prefix: str) -> Plain:
     return lambda n: f"{prefix}{n}".encode()
 
 
-_TEXTS = [text.encode() for text in ("", " ", "null", "0x00", "Gr\u00fc\u00dfe \U0001f44b", "x" * 500)]
+_TEXTS = [
+    text.encode() for text in ("", " ", "null", "0x00", "Gr\u00fc\u00dfe \U0001f44b", "x" * 500)
+]
 _BLOBS = [b"", b"\0", b"\xff\xfe", bytes(100)]
 
 _MINIMAL = list(map(_minimal, (0, -1, 127, 128, -128, -129, 10**20 - 1)))
 _MILLIS = ConvertedType.TIMESTAMP_MILLIS
 _INTERVALS = [bytes(12), struct.pack("<3I", 1, 0, 0), b"\xff" * 12]
 KINDS = [
-    Kind("int32", "INT32", _ints(4, 1_000_003, -20_000_000), _int_limits(4, -(2**31), 2**31 - 1, -1, 0)),
+    Kind(
+        "int32",
+        "INT32",
+        _ints(4, 1_000_003, -20_000_000),
+        _int_limits(4, -(2**31), 2**31 - 1, -1, 0),
+    ),
     _int("int8", 8, True, ConvertedType.INT_8),
     _int("int16", 16, True, ConvertedType.INT_16),
     _int("int32-annotated", 32, True, ConvertedType.INT_32),
@@ -211,12 +255,59 @@ KINDS = [
     Kind("int64", "INT64", _ints(8, 10**16, -(10**17)), _int_limits(8, -(2**63), 2**63 - 1, -1, 0)),
     _int("int64-annotated", 64, True, ConvertedType.INT_64),
     _int("uint64", 64, False, ConvertedType.UINT_64),
-    _decimal("decimal-int32", "INT32", _ints(4, 131, -1000), _int_limits(4, -999_999_999, 999_999_999, -1, 0), 9, 2, None),
-    _decimal("decimal-int64", "INT64", _ints(8, 10**12 + 7, -(10**13)), _int_limits(8, -(10**18) + 1, 10**18 - 1, -1, 0), 18, 4, None),
-    _decimal("decimal-fixed", _FIXED, _big(16, 10**30 + 7, -(10**31)), _bigs(16, 0, -1, 10**38 - 1, -(10**38) + 1), 38, 10, 16),
-    _decimal("decimal-fixed-5", _FIXED, _big(5, 131, -1000), _bigs(5, 0, -1, 10**11 - 1, -(10**11) + 1), 11, 3, 5),
-    _decimal("decimal-bytes", "BYTE_ARRAY", lambda n: _minimal(n * 10**17 - 10**18), _MINIMAL, 20, 3, None),
-    Kind("date", "INT32", _ints(4, 3, 19_000), _int_limits(4, -719_162, 2_932_896, -1, 0), _logical("DATE"), ConvertedType.DATE),
+    _decimal(
+        "decimal-int32",
+        "INT32",
+        _ints(4, 131, -1000),
+        _int_limits(4, -999_999_999, 999_999_999, -1, 0),
+        9,
+        2,
+        None,
+    ),
+    _decimal(
+        "decimal-int64",
+        "INT64",
+        _ints(8, 10**12 + 7, -(10**13)),
+        _int_limits(8, -(10**18) + 1, 10**18 - 1, -1, 0),
+        18,
+        4,
+        None,
+    ),
+    _decimal(
+        "decimal-fixed",
+        _FIXED,
+        _big(16, 10**30 + 7, -(10**31)),
+        _bigs(16, 0, -1, 10**38 - 1, -(10**38) + 1),
+        38,
+        10,
+        16,
+    ),
+    _decimal(
+        "decimal-fixed-5",
+        _FIXED,
+        _big(5, 131, -1000),
+        _bigs(5, 0, -1, 10**11 - 1, -(10**11) + 1),
+        11,
+        3,
+        5,
+    ),
+    _decimal(
+        "decimal-bytes",
+        "BYTE_ARRAY",
+        lambda n: _minimal(n * 10**17 - 10**18),
+        _MINIMAL,
+        20,
+        3,
+        None,
+    ),
+    Kind(
+        "date",
+        "INT32",
+        _ints(4, 3, 19_000),
+        _int_limits(4, -719_162, 2_932_896, -1, 0),
+        _logical("DATE"),
+        ConvertedType.DATE,
+    ),
     _time("time-millis", "MILLIS", 10**3, ConvertedType.TIME_MILLIS, utc=True),
     _time("time-micros", "MICROS", 10**6, ConvertedType.TIME_MICROS, utc=True),
     _time("time-nanos", "NANOS", 10**9, None, utc=True),
@@ -234,18 +325,61 @@ KINDS = [
     Kind("byte-array", "BYTE_ARRAY", lambda n: _digest(n)[: n % 9 + 3], _BLOBS),
     Kind("string", "BYTE_ARRAY", _text("text "), _TEXTS, _logical("STRING"), ConvertedType.UTF8),
     Kind("enum", "BYTE_ARRAY", _text("CASE_"), [b"RED", b""], _logical("ENUM"), ConvertedType.ENUM),
-    Kind("json", "BYTE_ARRAY", lambda n: b'{"n": %d}' % n, [b"null", b"{}"], _logical("JSON"), ConvertedType.JSON),
-    Kind("bson", "BYTE_ARRAY", _bson, [struct.pack("<iB", 5, 0)], _logical("BSON"), ConvertedType.BSON),
-    Kind("geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], _logical("GEOMETRY")),
-    Kind("geography", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 180, 90)], _logical("GEOGRAPHY")),
+    Kind(
+        "json",
+        "BYTE_ARRAY",
+        lambda n: b'{"n": %d}' % n,
+        [b"null", b"{}"],
+        _logical("JSON"),
+        ConvertedType.JSON,
+    ),
+    Kind(
+        "bson",
+        "BYTE_ARRAY",
+        _bson,
+        [struct.pack("<iB", 5, 0)],
+        _logical("BSON"),
+        ConvertedType.BSON,
+    ),
+    Kind(
+        "geometry", "BYTE_ARRAY", _point, [struct.pack("<BIdd", 1, 1, 0, 0)], _logical("GEOMETRY")
+    ),
+    Kind(
+        "geography",
+        "BYTE_ARRAY",
+        _point,
+        [struct.pack("<BIdd", 1, 1, 180, 90)],
+        _logical("GEOGRAPHY"),
+    ),
     Kind("fixed", _FIXED, lambda n: _digest(n)[:4], [bytes(4), b"\xff" * 4, b"null"], length=4),
     Kind("uuid", _FIXED, _digest, [bytes(16), b"\xff" * 16], _logical("UUID"), length=16),
     Kind("interval", _FIXED, _interval, _INTERVALS, converted=ConvertedType.INTERVAL, length=12),
     Kind("string-converted", "BYTE_ARRAY", _text("text "), _TEXTS, converted=ConvertedType.UTF8),
-    Kind("uint32-converted", "INT32", _ints(4, 11, 5), _int_limits(4, 0, 2**32 - 1, 2**31), converted=ConvertedType.UINT_32),
-    Kind("timestamp-millis-converted", "INT64", _ints(8, 25_201_001, 17 * 10**11), _int_limits(8, -1, 0), None, _MILLIS),
     Kind(
-        "decimal-converted", "INT32", _ints(4, 131, -1000), _int_limits(4, -(10**9) + 1, 10**9 - 1), None, ConvertedType.DECIMAL, None, 9, 2
+        "uint32-converted",
+        "INT32",
+        _ints(4, 11, 5),
+        _int_limits(4, 0, 2**32 - 1, 2**31),
+        converted=ConvertedType.UINT_32,
+    ),
+    Kind(
+        "timestamp-millis-converted",
+        "INT64",
+        _ints(8, 25_201_001, 17 * 10**11),
+        _int_limits(8, -1, 0),
+        None,
+        _MILLIS,
+    ),
+    Kind(
+        "decimal-converted",
+        "INT32",
+        _ints(4, 131, -1000),
+        _int_limits(4, -(10**9) + 1, 10**9 - 1),
+        None,
+        ConvertedType.DECIMAL,
+        None,
+        9,
+        2,
     ),
 ]
 BOOLEAN = Kind("boolean", "BOOLEAN", lambda n: bytes([n & 1]))

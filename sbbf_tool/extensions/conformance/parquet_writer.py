@@ -21,7 +21,12 @@ from sbbf_tool.parquet.structs import build_struct
 
 CREATED_BY = "sbbf-conformance"
 
-AT_END, BEFORE_PAGES, AFTER_ROW_GROUP, BACKWARDS = "at the end", "before the pages", "after the row group", "at the end, backwards"
+AT_END, BEFORE_PAGES, AFTER_ROW_GROUP, BACKWARDS = (
+    "at the end",
+    "before the pages",
+    "after the row group",
+    "at the end, backwards",
+)
 """Where the filters of a file are."""
 
 ChunkKey = tuple[int, int]
@@ -115,7 +120,9 @@ class _Writer:
             num_rows=sum(group.num_rows for group in row_groups),
             row_groups=row_groups,
             created_by=CREATED_BY,
-            column_orders=[ttypes.ColumnOrder(TYPE_ORDER=ttypes.TypeDefinedOrder()) for _ in table.columns],
+            column_orders=[
+                ttypes.ColumnOrder(TYPE_ORDER=ttypes.TypeDefinedOrder()) for _ in table.columns
+            ],
         )
         self._state_filters(metadata)
         if table.encrypter is not None:
@@ -184,9 +191,13 @@ class _Writer:
         for (row_group, index), stored in self._table.filters.items():
             meta = metadata.row_groups[row_group].columns[index].meta_data
             place = self._places[row_group, index]
-            meta.bloom_filter_offset = place if stored.stated_offset is None else stored.stated_offset
+            meta.bloom_filter_offset = (
+                place if stored.stated_offset is None else stored.stated_offset
+            )
             if stored.has_length:
-                meta.bloom_filter_length = len(stored.data) if stored.stated_length is None else stored.stated_length
+                meta.bloom_filter_length = (
+                    len(stored.data) if stored.stated_length is None else stored.stated_length
+                )
 
 
 def _build_page(column: Column, cells: Sequence[Cell]) -> bytes:
@@ -215,4 +226,8 @@ def _build_levels(levels: Sequence[int]) -> bytes:
     return len(runs).to_bytes(4, "little") + bytes(runs)
 
 
-OPTIONAL, REQUIRED, REPEATED = ttypes.FieldRepetitionType.OPTIONAL, ttypes.FieldRepetitionType.REQUIRED, ttypes.FieldRepetitionType.REPEATED
+OPTIONAL, REQUIRED, REPEATED = (
+    ttypes.FieldRepetitionType.OPTIONAL,
+    ttypes.FieldRepetitionType.REQUIRED,
+    ttypes.FieldRepetitionType.REPEATED,
+)

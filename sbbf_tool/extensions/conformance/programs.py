@@ -38,8 +38,14 @@ class Completion(Frozen):
     def failure(self) -> str:
         """Describe an end that is no answer."""
         if self.exit_code is None:
-            return "the time limit was exceeded" if len(self.output) < MOST_OUTPUT else f"it printed more than {MOST_OUTPUT >> 20} MiB"
-        ending = f"signal {-self.exit_code}" if self.exit_code < 0 else f"exit code {self.exit_code}"
+            return (
+                "the time limit was exceeded"
+                if len(self.output) < MOST_OUTPUT
+                else f"it printed more than {MOST_OUTPUT >> 20} MiB"
+            )
+        ending = (
+            f"signal {-self.exit_code}" if self.exit_code < 0 else f"exit code {self.exit_code}"
+        )
         return f"ended with {ending}" + (f": {self.errors}" if self.errors else "")
 
 
@@ -51,19 +57,25 @@ class CommandLine(Frozen):
     timeout: float
 
     @classmethod
-    def parse(cls, text: str, timeout: float, required: Collection[str], optional: Collection[str] = ()) -> CommandLine:
+    def parse(
+        cls, text: str, timeout: float, required: Collection[str], optional: Collection[str] = ()
+    ) -> CommandLine:
         """Split a command as a shell would, once. Raises UsageError unless it has the `required` placeholders and no unknown ones."""
         try:
             words = tuple(shlex.split(text))
         except ValueError as error:
-            raise UsageError(f"the command {text!r} cannot be split into words ({str(error).lower()})") from None
+            raise UsageError(
+                f"the command {text!r} cannot be split into words ({str(error).lower()})"
+            ) from None
         names = {name for word in words for name in _PLACEHOLDER.findall(word)}
         hint = "the placeholders are " + ", ".join(f"{{{name}}}" for name in (*required, *optional))
         for name in required:
             if name not in names:
                 raise UsageError(f"the command {text!r} lacks {{{name}}}", hint=hint)
         if unknown := sorted(names - {*required, *optional}):
-            raise UsageError(f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=hint)
+            raise UsageError(
+                f"the command {text!r} has the unknown placeholder {{{unknown[0]}}}", hint=hint
+            )
         return cls(text, words, timeout)
 
     def has(self, name: str) -> bool:
@@ -74,7 +86,13 @@ class CommandLine(Frozen):
         words = [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self.words]
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             try:
-                process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True)
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    start_new_session=True,
+                )
             except (OSError, ValueError) as error:
                 reason = (getattr(error, "strerror", None) or str(error)).lower()
                 raise UsageError(f"the command {words[0]!r} cannot be run: {reason}") from error
@@ -87,7 +105,9 @@ class CommandLine(Frozen):
     def _wait(self, process: subprocess.Popen[bytes], files: Collection[BinaryIO]) -> int | None:
         """Wait for the process, and return its exit code; None if it exceeded the time limit or printed too much."""
         end = time.monotonic() + self.timeout
-        while (seconds := end - time.monotonic()) > 0 and all(os.fstat(file.fileno()).st_size <= MOST_OUTPUT for file in files):
+        while (seconds := end - time.monotonic()) > 0 and all(
+            os.fstat(file.fileno()).st_size <= MOST_OUTPUT for file in files
+        ):
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(min(seconds, _INTERVAL))
         return None
@@ -107,6 +127,8 @@ def _read(file: BinaryIO, start: int, most: int) -> bytes:
 
 def _last_line(file: BinaryIO) -> str:
     size = file.seek(0, os.SEEK_END)
-    lines = _read(file, max(0, size - _MOST_ERRORS), _MOST_ERRORS).decode(errors="replace").split("\n")
+    lines = (
+        _read(file, max(0, size - _MOST_ERRORS), _MOST_ERRORS).decode(errors="replace").split("\n")
+    )
     line = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return line[:_MOST_LINE]

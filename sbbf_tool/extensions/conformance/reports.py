@@ -11,7 +11,14 @@ from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_count
 from sbbf_tool.reports.tabular import Tabular
 
-CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED = "correct", "unused", "cannot say", "noted", "wrong", "failed"
+CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED = (
+    "correct",
+    "unused",
+    "cannot say",
+    "noted",
+    "wrong",
+    "failed",
+)
 VERDICTS = (CORRECT, UNUSED, CANNOT_SAY, NOTED, WRONG, FAILED)
 
 
@@ -87,7 +94,9 @@ class ConformanceReport(Tabular):
         return sum(getattr(result, verdict.replace(" ", "_")) for result in self.results)
 
     def _summary(self) -> str:
-        counts = ", ".join(f"{count:,} {verdict}" for verdict in VERDICTS if (count := self.count(verdict)))
+        counts = ", ".join(
+            f"{count:,} {verdict}" for verdict in VERDICTS if (count := self.count(verdict))
+        )
         return f"{self.kind}: {counts or 'no answers'}"
 
 
@@ -103,7 +112,15 @@ class Judgement(NamedTuple):
     message: str
 
 
-def build_report(kind: str, command: str, version: int, judgements: Sequence[Judgement], *, exact: bool, calls: int) -> ConformanceReport:
+def build_report(
+    kind: str,
+    command: str,
+    version: int,
+    judgements: Sequence[Judgement],
+    *,
+    exact: bool,
+    calls: int,
+) -> ConformanceReport:
     """Add up the verdicts; list those that are noted, wrong or failed."""
     counts: dict[str, Counter[str]] = {}
     types: dict[str, str] = {}
@@ -119,9 +136,19 @@ def build_report(kind: str, command: str, version: int, judgements: Sequence[Jud
         passed=not verdicts & refused,
         exact=exact,
         calls=calls,
-        results=tuple(ConformanceResult(file, types[file], *map(count.__getitem__, VERDICTS)) for file, count in counts.items()),
+        results=tuple(
+            ConformanceResult(file, types[file], *map(count.__getitem__, VERDICTS))
+            for file, count in counts.items()
+        ),
         problems=tuple(
-            ConformanceProblem(each.file, each.column, each.value, each.verdict, each.expected, redact_text(each.message))
+            ConformanceProblem(
+                each.file,
+                each.column,
+                each.value,
+                each.verdict,
+                each.expected,
+                redact_text(each.message),
+            )
             for each in judgements
             if each.verdict in (NOTED, WRONG, FAILED) or each.verdict in refused
         ),

@@ -26,9 +26,26 @@ from pathlib import Path
 from sbbf_tool.arguments import as_names, check_time_limit
 from sbbf_tool.bloom import spec
 from sbbf_tool.errors import SbbfError, UsageError
-from sbbf_tool.extensions.conformance.corpus import ABSENT, CANNOT_SAY, COMPARISON, MAYBE, Corpus, Expectation, WriterInput
+from sbbf_tool.extensions.conformance.corpus import (
+    ABSENT,
+    CANNOT_SAY,
+    COMPARISON,
+    MAYBE,
+    Corpus,
+    Expectation,
+    WriterInput,
+)
 from sbbf_tool.extensions.conformance.programs import CommandLine, Completion
-from sbbf_tool.extensions.conformance.reports import CORRECT, FAILED, NOTED, UNUSED, WRONG, ConformanceReport, Judgement, build_report
+from sbbf_tool.extensions.conformance.reports import (
+    CORRECT,
+    FAILED,
+    NOTED,
+    UNUSED,
+    WRONG,
+    ConformanceReport,
+    Judgement,
+    build_report,
+)
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.parquet.columns import Column, find_column
@@ -66,19 +83,35 @@ def run_conformance(
     """
 
     if sum(command is not None for command in (reader, writer, paimon_reader)) != 1:
-        raise UsageError("one command is needed", hint="give the command of a reader, of a writer, or of a reader of Paimon's indexes")
+        raise UsageError(
+            "one command is needed",
+            hint="give the command of a reader, of a writer, or of a reader of Paimon's indexes",
+        )
     check_time_limit(timeout)
     patterns = as_names(only, "file")
     with _folder_or_new(folder, patterns) as path:
         corpus = Corpus.open(path, patterns)
         if writer is not None:
-            kind, command, (judgements, calls) = "writer", writer, _run_writer(corpus, writer, timeout, jobs)
+            kind, command, (judgements, calls) = (
+                "writer",
+                writer,
+                _run_writer(corpus, writer, timeout, jobs),
+            )
         elif reader is not None:
-            kind, command, (judgements, calls) = "reader", reader, _run_reader(corpus, reader, "parquet", timeout, jobs)
+            kind, command, (judgements, calls) = (
+                "reader",
+                reader,
+                _run_reader(corpus, reader, "parquet", timeout, jobs),
+            )
         else:
             command = paimon_reader or ""
-            kind, (judgements, calls) = "paimon reader", _run_reader(corpus, command, "paimon", timeout, jobs)
-        return build_report(kind, command, corpus.manifest.version, judgements, exact=exact, calls=calls)
+            kind, (judgements, calls) = (
+                "paimon reader",
+                _run_reader(corpus, command, "paimon", timeout, jobs),
+            )
+        return build_report(
+            kind, command, corpus.manifest.version, judgements, exact=exact, calls=calls
+        )
 
 
 @contextmanager
@@ -102,7 +135,9 @@ class ReaderAnswer(Frozen):
     message: str = ""
 
 
-def _run_reader(corpus: Corpus, command: str, file_format: str, timeout: float, jobs: int | None) -> tuple[list[Judgement], int]:
+def _run_reader(
+    corpus: Corpus, command: str, file_format: str, timeout: float, jobs: int | None
+) -> tuple[list[Judgement], int]:
     """Put the questions about files of a format to a reader; return also the number of calls. Raises UsageError for the command."""
     names = (_TOGETHER,) if "{questions}" in command else (_SINGLE, _OPTIONAL)
     line = CommandLine.parse(command, timeout, *names)
@@ -110,14 +145,20 @@ def _run_reader(corpus: Corpus, command: str, file_format: str, timeout: float, 
     questions = corpus.questions(file_format)
     if not questions:
         name = "paimon/bigint" if file_format == "paimon" else "types/int32.parquet"
-        raise UsageError(f"no file of the corpus is for readers of {file_format.capitalize()}", hint=f"names are such as {name}")
+        raise UsageError(
+            f"no file of the corpus is for readers of {file_format.capitalize()}",
+            hint=f"names are such as {name}",
+        )
     if line.has("questions"):
         answers = reader.ask_together(questions)
     else:
         with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
             answers = list(pool.map(reader.ask, questions))
         reader.calls = len(questions)
-    return [judge(reader.expect(question), answer) for question, answer in zip(questions, answers, strict=True)], reader.calls
+    return [
+        judge(reader.expect(question), answer)
+        for question, answer in zip(questions, answers, strict=True)
+    ], reader.calls
 
 
 def judge(question: Expectation, answer: ReaderAnswer) -> Judgement:
@@ -127,14 +168,20 @@ def judge(question: Expectation, answer: ReaderAnswer) -> Judgement:
         verdict, message = FAILED, answer.message
     elif answer.answer == ABSENT and question.stored:
         verdict = NOTED if question.basis == COMPARISON else WRONG
-        message = "absent, but a stored value equals it" if verdict == NOTED else "absent, but the value is stored"
+        message = (
+            "absent, but a stored value equals it"
+            if verdict == NOTED
+            else "absent, but the value is stored"
+        )
     elif answer.answer == CANNOT_SAY and question.answer != CANNOT_SAY:
         verdict, message = CANNOT_SAY, CANNOT_SAY
     elif answer.answer == MAYBE and question.answer == ABSENT:
         verdict, message = UNUSED, "maybe, but the filters exclude the value"
     else:
         verdict, message = CORRECT, ""
-    return Judgement(question.file, question.type, question.column, question.value, verdict, expected, message)
+    return Judgement(
+        question.file, question.type, question.column, question.value, verdict, expected, message
+    )
 
 
 class _ReaderProcess:
@@ -168,14 +215,21 @@ class _ReaderProcess:
         self.calls += 1
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "questions.jsonl"
-            documents = ({**self._fields(question), "path": list(question.path)} for question in questions)
+            documents = (
+                {**self._fields(question), "path": list(question.path)} for question in questions
+            )
             path.write_text("".join(json.dumps(document) + "\n" for document in documents))
             completion = self._line.run({"questions": str(path)})
         answers = _parse_lines(completion, len(questions))
         if answers is not None:
             return answers
         if len(questions) == 1:
-            return [ReaderAnswer(None, completion.failure if completion.exit_code != 0 else "no line with an answer")]
+            return [
+                ReaderAnswer(
+                    None,
+                    completion.failure if completion.exit_code != 0 else "no line with an answer",
+                )
+            ]
         half = len(questions) // 2
         return self.ask_together(questions[:half]) + self.ask_together(questions[half:])
 
@@ -204,12 +258,17 @@ _EXPECTED = "the same values, and a filter that holds them"
 Verdict = tuple[str, str]
 
 
-def _run_writer(corpus: Corpus, command: str, timeout: float, jobs: int | None) -> tuple[list[Judgement], int]:
+def _run_writer(
+    corpus: Corpus, command: str, timeout: float, jobs: int | None
+) -> tuple[list[Judgement], int]:
     """Let a writer write every input of the corpus with filters; see `_run_reader`."""
     line = CommandLine.parse(command, timeout, ("in", "out"), ("column", "type"))
     inputs = corpus.inputs()
     if not inputs:
-        raise UsageError("no file of the corpus is an input for writers", hint="names of inputs are such as inputs/int32.parquet")
+        raise UsageError(
+            "no file of the corpus is an input for writers",
+            hint="names of inputs are such as inputs/int32.parquet",
+        )
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         return list(pool.map(lambda row: _write(corpus, line, row), inputs)), len(inputs)
 
@@ -217,10 +276,17 @@ def _run_writer(corpus: Corpus, command: str, timeout: float, jobs: int | None) 
 def _write(corpus: Corpus, line: CommandLine, row: WriterInput) -> Judgement:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "out.parquet"
-        values = {"in": corpus.path_of(row.file), "out": str(output), "column": row.column, "type": row.type}
+        values = {
+            "in": corpus.path_of(row.file),
+            "out": str(output),
+            "column": row.column,
+            "type": row.type,
+        }
         completion = line.run(values)
         if completion.exit_code in _REFUSALS:
-            verdict, message = (CORRECT, "") if row.type == "BOOLEAN" else (CANNOT_SAY, completion.errors)
+            verdict, message = (
+                (CORRECT, "") if row.type == "BOOLEAN" else (CANNOT_SAY, completion.errors)
+            )
         elif completion.exit_code != 0:
             verdict, message = FAILED, completion.failure
         elif not output.is_file():
@@ -235,7 +301,10 @@ def judge_file(path: Path, row: WriterInput) -> Verdict:
     try:
         with ParquetFile.open(path) as file:
             column = find_column(file.footer.columns, row.column)
-            values = [_read_values(file, row_group, column) for row_group in range(file.footer.num_row_groups)]
+            values = [
+                _read_values(file, row_group, column)
+                for row_group in range(file.footer.num_row_groups)
+            ]
             return _compare_values(column, values, row) or _judge_filters(file, column, values, row)
     except SbbfError as error:
         error.file = None
@@ -248,11 +317,15 @@ def _read_values(file: ParquetFile, row_group: int, column: Column) -> list[byte
     return [run[at] for run in runs for at in range(len(run))]
 
 
-def _compare_values(column: Column, values: Sequence[Sequence[bytes]], row: WriterInput) -> Verdict | None:
+def _compare_values(
+    column: Column, values: Sequence[Sequence[bytes]], row: WriterInput
+) -> Verdict | None:
     """Return the verdict on values that differ from the input's; None if they are the same, in whichever type."""
     count = sum(map(len, values))
     stored = {plain for plains in values for plain in plains}
-    column = replace(column, reading=AS_STORED)  # the texts are all that is stored, whatever readers show of it
+    column = replace(
+        column, reading=AS_STORED
+    )  # the texts are all that is stored, whatever readers show of it
     for text in row.values if column.physical != "BOOLEAN" else ():
         if not stored.intersection(parse(column, text).forms):
             return WRONG, f"the value {text!r} of the input is not in the file"
@@ -261,7 +334,9 @@ def _compare_values(column: Column, values: Sequence[Sequence[bytes]], row: Writ
     return None
 
 
-def _judge_filters(file: ParquetFile, column: Column, values: Sequence[Sequence[bytes]], row: WriterInput) -> Verdict:
+def _judge_filters(
+    file: ParquetFile, column: Column, values: Sequence[Sequence[bytes]], row: WriterInput
+) -> Verdict:
     notes: list[str] = []
     missing = excluded = 0
     row_groups = [number for number, plains in enumerate(values) if plains]
@@ -275,15 +350,31 @@ def _judge_filters(file: ParquetFile, column: Column, values: Sequence[Sequence[
         bitset = file.read_bitset(stored)
         if column.physical == "BOOLEAN":
             if any(bitset):
-                return NOTED, "the format does not define the hash of a BOOLEAN, and parquet-java's filters of them are empty"
-            return WRONG, f"the filter of row group {number} has no bit, although the column has values"
+                return (
+                    NOTED,
+                    "the format does not define the hash of a BOOLEAN, and parquet-java's filters of them are empty",
+                )
+            return (
+                WRONG,
+                f"the filter of row group {number} has no bit, although the column has values",
+            )
         for plain in values[number]:
             if not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)):
-                return WRONG, f"the filter of row group {number} excludes the stored value {format_plain(column, plain)!r}"
-        excluded += sum(not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(bytes.fromhex(plain))) for plain in row.absent)
+                return (
+                    WRONG,
+                    f"the filter of row group {number} excludes the stored value {format_plain(column, plain)!r}",
+                )
+        excluded += sum(
+            not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(bytes.fromhex(plain)))
+            for plain in row.absent
+        )
         equal = [plain for plain in map(bytes.fromhex, row.equal) if len(plain) == column.width]
-        if any(not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)) for plain in equal):
-            notes.append(f"the filter of row group {number} excludes a value that equals a stored one: the other zero")
+        if any(
+            not spec.filter_check(bitset, stored.num_blocks, spec.xxh64(plain)) for plain in equal
+        ):
+            notes.append(
+                f"the filter of row group {number} excludes a value that equals a stored one: the other zero"
+            )
         notes += stored.warnings()
     if missing == len(row_groups):
         return (CORRECT, "") if column.physical == "BOOLEAN" else (UNUSED, "the file has no filter")

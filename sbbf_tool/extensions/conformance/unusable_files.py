@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sbbf_tool.bloom.dialects import DRAFTS, TODAYS
-from sbbf_tool.extensions.conformance.corpus_file import CorpusFile, FileMaker, make_file, make_unusable
+from sbbf_tool.extensions.conformance.corpus_file import (
+    CorpusFile,
+    FileMaker,
+    make_file,
+    make_unusable,
+)
 from sbbf_tool.extensions.conformance.kinds import BITSET_BYTES, BY_NAME
 from sbbf_tool.extensions.conformance.parquet_writer import StoredBytes
 from sbbf_tool.frozen import replace
@@ -26,12 +31,27 @@ def make_headers() -> Iterator[CorpusFile]:
     """Make headers that state what the format does not have."""
     size = b"\x15" + compact.build_int(BITSET_BYTES)
     forms = {
-        "other-algorithm": (size + _OTHER_MEMBER + _XXHASH + _UNCOMPRESSED + b"\x00", "the algorithm is an unknown member of its union"),
-        "other-hash": (size + _BLOCK + _OTHER_MEMBER + _UNCOMPRESSED + b"\x00", "the hash is an unknown member of its union"),
-        "other-compression": (size + _BLOCK + _XXHASH + _OTHER_MEMBER + b"\x00", "the compression is an unknown member of its union"),
-        "empty-unions": (size + b"\x1c\x00" * 3 + b"\x00", "the three unions have no member, as in files of parquetjs"),
+        "other-algorithm": (
+            size + _OTHER_MEMBER + _XXHASH + _UNCOMPRESSED + b"\x00",
+            "the algorithm is an unknown member of its union",
+        ),
+        "other-hash": (
+            size + _BLOCK + _OTHER_MEMBER + _UNCOMPRESSED + b"\x00",
+            "the hash is an unknown member of its union",
+        ),
+        "other-compression": (
+            size + _BLOCK + _XXHASH + _OTHER_MEMBER + b"\x00",
+            "the compression is an unknown member of its union",
+        ),
+        "empty-unions": (
+            size + b"\x1c\x00" * 3 + b"\x00",
+            "the three unions have no member, as in files of parquetjs",
+        ),
         "only-size": (size + b"\x00", "the header has no algorithm, hash and compression"),
-        "without-size": (b"\x2c\x1c\x00\x00" + _XXHASH + _UNCOMPRESSED + b"\x00", "the header has no numBytes"),
+        "without-size": (
+            b"\x2c\x1c\x00\x00" + _XXHASH + _UNCOMPRESSED + b"\x00",
+            "the header has no numBytes",
+        ),
     }
     for name, (header, about) in forms.items():
         yield _make_both(f"unusable/{name}", about, header + _EMPTY)
@@ -60,9 +80,19 @@ def make_places() -> Iterator[CorpusFile]:
         "offset-in-magic": (1, "the offset is that of the magic bytes"),
     }
     for name, (offset, about) in places.items():
-        yield make_unusable(f"damaged/{name}.parquet", about, {at: replace(stored, stated_offset=offset) for at in (0, 1)})
-    yield _make_both("damaged/garbage", "there is no header at the offset, but other bytes", b"\xa5" * (BITSET_BYTES + 17))
-    yield _make_both("damaged/zeros", "there are only zeros at the offset", bytes(BITSET_BYTES + 17))
+        yield make_unusable(
+            f"damaged/{name}.parquet",
+            about,
+            {at: replace(stored, stated_offset=offset) for at in (0, 1)},
+        )
+    yield _make_both(
+        "damaged/garbage",
+        "there is no header at the offset, but other bytes",
+        b"\xa5" * (BITSET_BYTES + 17),
+    )
+    yield _make_both(
+        "damaged/zeros", "there are only zeros at the offset", bytes(BITSET_BYTES + 17)
+    )
 
 
 def make_lengths() -> Iterator[CorpusFile]:
@@ -73,7 +103,10 @@ def make_lengths() -> Iterator[CorpusFile]:
         ("long", 64, "64 bytes after the bitset"),
         ("bitset-only", -17, "the bitset without its header"),
     ):
-        filters = {number: replace(stored, stated_length=len(stored.data) + change) for number, stored in maker.sound_filters().items()}
+        filters = {
+            number: replace(stored, stated_length=len(stored.data) + change)
+            for number, stored in maker.sound_filters().items()
+        }
         about = f"bloom_filter_length counts {about}: readers go by the header, or do not use the filter"
         yield make_file(f"lengths/{name}.parquet", about, replace(maker, filters=filters))
 
@@ -84,7 +117,9 @@ def make_drafts() -> Iterator[CorpusFile]:
     for dialect in DRAFTS:
         if dialect.header != TODAYS:
             filters = {
-                number: StoredBytes(build_draft_filter(dialect, values, BITSET_BYTES, is_number=True))
+                number: StoredBytes(
+                    build_draft_filter(dialect, values, BITSET_BYTES, is_number=True)
+                )
                 for number, values in enumerate(maker.stored())
             }
             about = f"filters of the draft {dialect.name}: {dialect.sentence}"

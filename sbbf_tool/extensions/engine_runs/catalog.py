@@ -38,9 +38,18 @@ RUNNABLE = {
         Runnable("duckdb", "DuckDBDriver", "duckdb", "pip install duckdb"),
         Runnable("datafusion", "DataFusionDriver", "datafusion", "pip install datafusion"),
         Runnable("spark", "SparkDriver", "pyspark", "pip install 'sbbf-tool[spark]'"),
-        Runnable("clickhouse", "ClickHouseDriver", "chdb", "pip install chdb", frozenset({"Delta", "Iceberg"}), ignores_filters=True),
+        Runnable(
+            "clickhouse",
+            "ClickHouseDriver",
+            "chdb",
+            "pip install chdb",
+            frozenset({"Delta", "Iceberg"}),
+            ignores_filters=True,
+        ),
         Runnable("polars", "PolarsDriver", "polars", "pip install polars", frozenset({"Delta"})),
-        Runnable("pyarrow", "PyArrowDriver", "pyarrow", "pip install pyarrow", frozenset({"Delta"})),
+        Runnable(
+            "pyarrow", "PyArrowDriver", "pyarrow", "pip install pyarrow", frozenset({"Delta"})
+        ),
     )
 }
 ALL = "all"
@@ -60,13 +69,23 @@ def choose_engines(names: Iterable[str]) -> list[Runnable]:
         try:
             report = find_engine(name)
         except UsageError as error:
-            raise UsageError(error.message, hint=suggest_names(name, (*RUNNABLE, ALL), (*RUNNABLE, ALL))) from None
+            raise UsageError(
+                error.message, hint=suggest_names(name, (*RUNNABLE, ALL), (*RUNNABLE, ALL))
+            ) from None
         if report.id not in RUNNABLE:
-            raise UsageError(f"{report.name} cannot be run", hint=f"engines that can be run: {', '.join(RUNNABLE)}")
+            raise UsageError(
+                f"{report.name} cannot be run",
+                hint=f"engines that can be run: {', '.join(RUNNABLE)}",
+            )
         engine = RUNNABLE[report.id]
         if name.casefold() not in (engine.id, engine.module, report.name.casefold()):
-            raise UsageError(f"{name} cannot be run; it reads through {report.name}", hint=f"to run that, name {engine.id}")
+            raise UsageError(
+                f"{name} cannot be run; it reads through {report.name}",
+                hint=f"to run that, name {engine.id}",
+            )
         chosen[engine.id] = engine
     if not chosen:
-        raise UsageError("no query engine was named", hint=f"engines that can be run: {', '.join(RUNNABLE)}")
+        raise UsageError(
+            "no query engine was named", hint=f"engines that can be run: {', '.join(RUNNABLE)}"
+        )
     return list(chosen.values())

@@ -51,8 +51,23 @@ def make_options() -> list[click.Option]:
     )
     of_limit = "Time for each run of an engine (with --run).  [default: 300]"
     return [
-        click.Option(["--run"], multiple=True, metavar="NAMES", expose_value=False, callback=choose, help=of_names),
-        PureSetting(["--timeout"], type=float, default=300.0, metavar="SECONDS", expose_value=False, callback=limit, help=of_limit),
+        click.Option(
+            ["--run"],
+            multiple=True,
+            metavar="NAMES",
+            expose_value=False,
+            callback=choose,
+            help=of_names,
+        ),
+        PureSetting(
+            ["--timeout"],
+            type=float,
+            default=300.0,
+            metavar="SECONDS",
+            expose_value=False,
+            callback=limit,
+            help=of_limit,
+        ),
     ]
 
 
@@ -63,20 +78,33 @@ def run_engines(names: tuple[str, ...], files: Files, column: str, value: str | 
     if click.get_current_context().get_parameter_source("engines") is ParameterSource.COMMANDLINE:
         raise click.UsageError("give one of --engines and --run")
     if files.keys is not None:
-        raise click.UsageError("query engines are run without keys: --run and --keys exclude each other")
+        raise click.UsageError(
+            "query engines are run without keys: --run and --keys exclude each other"
+        )
     if files.spark is not None:
-        raise click.UsageError("--run runs engines on this machine, and --on spark does not apply to it")
+        raise click.UsageError(
+            "--run runs engines on this machine, and --on spark does not apply to it"
+        )
     engines = [name.strip() for text in names for name in text.split(",") if name.strip()]
     with show_progress("running query engines"):
         seconds = click.get_current_context().meta[_LIMIT]
-        report = run_on_selection(files.selection, tuple(files.names), column, value, engines, seconds=seconds)
+        report = run_on_selection(
+            files.selection, tuple(files.names), column, value, engines, seconds=seconds
+        )
     files.outputs.print("explain-run", report, _show_report)
     for run in report.engines:
         _say_problem(run)
-    rows = {run.name: run.without_filters.rows for run in report.engines if run.without_filters is not None}
+    rows = {
+        run.name: run.without_filters.rows
+        for run in report.engines
+        if run.without_filters is not None
+    }
     if len(set(rows.values())) > 1:
         counts = ", ".join(f"{name} {number:,}" for name, number in rows.items())
-        complain(f"sbbf: warning: even without filters, the engines return different numbers of rows: {counts}", kind="warning")
+        complain(
+            f"sbbf: warning: even without filters, the engines return different numbers of rows: {counts}",
+            kind="warning",
+        )
     return report.exit_code
 
 
@@ -86,7 +114,9 @@ def _say_problem(run: EngineRun) -> None:
         hint = f"run sbbf verify, and sbbf engines {run.engine}"
         complain(f"sbbf: {run.name} {run.version}: WRONG RESULT with filters: {run.reason}; {hint}")
     elif run.outcome == "fails with filters":
-        complain(f"sbbf: {run.name} {run.version}: FAILS with filters, and succeeds without them: {run.reason}")
+        complain(
+            f"sbbf: {run.name} {run.version}: FAILS with filters, and succeeds without them: {run.reason}"
+        )
     elif run.outcome == "failed":
         complain(f"sbbf: {run.name}: {run.reason}")
     elif run.outcome == "not installed":
@@ -96,14 +126,25 @@ def _say_problem(run: EngineRun) -> None:
 def _show_report(page: Page, report: EngineRunsReport) -> None:
     kind = "" if report.table_format is None else f", {report.table_format} table"
     size = f"{format_count(report.files, 'file')}, {format_count(report.row_groups, 'row group')}, {page.bytes(report.bytes)}"
-    page.say(f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}")
+    page.say(
+        f"{report.path}{kind}: {size}; column {report.column}, {report.type}, value {render_value(report.value)}"
+    )
     excluded = format_count(report.excluded_by_filters, "row group")
     exclude = f"{format_count(report.filters, 'filter')}; {'it excludes' if report.filters == 1 else 'they exclude'}"
-    page.say(f"{exclude} {excluded} more than min, max and dictionaries, which not every engine queries")
+    page.say(
+        f"{exclude} {excluded} more than min, max and dictionaries, which not every engine queries"
+    )
     if report.note is not None:
         page.say(f"note: {report.note}")
     rows = [
-        (f"{run.name} {run.version}", kind, measured.rows, measured.row_groups_read, measured.bytes_read, f"{measured.seconds:.3f}")
+        (
+            f"{run.name} {run.version}",
+            kind,
+            measured.rows,
+            measured.row_groups_read,
+            measured.bytes_read,
+            f"{measured.seconds:.3f}",
+        )
         for run in report.engines
         for kind, measured in (("without", run.without_filters), ("with", run.with_filters))
         if measured is not None
@@ -127,7 +168,11 @@ def conclude(run: EngineRun) -> str:
     evidence = ", shown by zeroed pages" if run.evidence == "zeroed pages" else ""
     if not run.uses_filters:
         return f"equal rows{on}; it does not use the filters{evidence}"
-    skipped = f" and skips {format_count(run.row_groups_skipped, 'row group')} by them" if run.row_groups_skipped else ""
+    skipped = (
+        f" and skips {format_count(run.row_groups_skipped, 'row group')} by them"
+        if run.row_groups_skipped
+        else ""
+    )
     with_filters = None if run.with_filters is None else run.with_filters.bytes_read
     without = None if run.without_filters is None else run.without_filters.bytes_read
     read = ""

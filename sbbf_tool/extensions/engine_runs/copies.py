@@ -56,7 +56,10 @@ def copy_delta_table(root: str, target: Path, copies: Mapping[str, str]) -> bool
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)
-            is_data = name.endswith(".parquet") and f"{root}/_delta_log" not in (folder, os.path.dirname(folder))
+            is_data = name.endswith(".parquet") and f"{root}/_delta_log" not in (
+                folder,
+                os.path.dirname(folder),
+            )
             source = copies.get(path, None if is_data else path)
             if source is not None:
                 link = target / os.path.relpath(path, root)
@@ -77,7 +80,9 @@ def zero_ranges(path: Path, ranges: Iterable[tuple[int, int]]) -> None:
         raise _write_error(error, path) from error
 
 
-def page_ranges(file: ParquetFile, row_group: int, columns: Iterable[int] | None = None) -> list[tuple[int, int]]:
+def page_ranges(
+    file: ParquetFile, row_group: int, columns: Iterable[int] | None = None
+) -> list[tuple[int, int]]:
     """Return start and end of the pages of these chunks of a row group; of all chunks if `columns` is None."""
     indexes = [column.index for column in file.footer.columns] if columns is None else columns
     ranges = [file.footer.chunk_meta(row_group, index).page_range for index in indexes]
@@ -86,4 +91,6 @@ def page_ranges(file: ParquetFile, row_group: int, columns: Iterable[int] | None
 
 def _write_error(error: OSError, path: Path) -> WriteError:
     hint = "set TMPDIR to a folder with more room" if error.errno == errno.ENOSPC else None
-    return WriteError(os.strerror(error.errno) if error.errno else str(error), file=str(path), hint=hint)
+    return WriteError(
+        os.strerror(error.errno) if error.errno else str(error), file=str(path), hint=hint
+    )

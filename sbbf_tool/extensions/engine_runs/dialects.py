@@ -28,7 +28,9 @@ class SqlDialect:
         """Write the column with this path."""
         column = self.quote_name(path[0])
         for name in path[1:]:
-            column = self.field.format(parent=column, quoted=self.quote_name(name), literal=write_sql(name))
+            column = self.field.format(
+                parent=column, quoted=self.quote_name(name), literal=write_sql(name)
+            )
         return column
 
     def condition(self, column: str, kind: str, texts: Sequence[str], *, many: bool = False) -> str:
@@ -76,7 +78,11 @@ class DataFusionDialect(SqlDialect):
         return match[1] if match else None
 
     def literal(self, kind: str, text: str) -> str:
-        value = f"X'{hex_of(text, is_uuid=kind == 'FixedSizeBinary(16)')}'" if "Binary" in kind else write_sql(text)
+        value = (
+            f"X'{hex_of(text, is_uuid=kind == 'FixedSizeBinary(16)')}'"
+            if "Binary" in kind
+            else write_sql(text)
+        )
         return f"arrow_cast({value}, {write_sql(kind)})"
 
 
@@ -142,7 +148,11 @@ def parse_texts(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
         return parse_texts(texts, kind.storage_type)
     if pa.types.is_dictionary(kind):
         return parse_texts(texts, kind.value_type)
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    ):
         is_uuid = pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16
         return pa.array([bytes.fromhex(hex_of(text, is_uuid=is_uuid)) for text in texts], kind)
     if pa.types.is_float16(kind):
@@ -150,6 +160,11 @@ def parse_texts(texts: Iterable[str], kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         naive = [text.removesuffix("Z").removesuffix("+00:00") for text in texts]
         moments = [text if "-" in text else f"1970-01-01T{text}" for text in naive]
-        counts = pa.array(moments).cast(pa.timestamp("ns")).cast(pa.timestamp(kind.unit)).cast(pa.int64())
+        counts = (
+            pa.array(moments)
+            .cast(pa.timestamp("ns"))
+            .cast(pa.timestamp(kind.unit))
+            .cast(pa.int64())
+        )
         return counts.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
     return pa.array(list(texts)).cast(kind)

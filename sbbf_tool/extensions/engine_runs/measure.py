@@ -119,7 +119,9 @@ def _rows_of_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
             columns = [_plain(column).to_pylist() for column in batch.columns]
         except KeyError:  # pyarrow's table of Python classes lacks the type
             kinds = ", ".join(sorted({str(kind) for kind in batch.schema.types}))
-            raise TypeError(f"pyarrow has no Python values for one of the column types {kinds}") from None
+            raise TypeError(
+                f"pyarrow has no Python values for one of the column types {kinds}"
+            ) from None
         for row in zip(*columns, strict=True) if columns else [()] * batch.num_rows:
             yield repr(row).encode("utf-8", "surrogatepass")
 
@@ -142,7 +144,12 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
     if isinstance(kind, pa.BaseExtensionType):
         return kind.storage_type
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind) or pa.types.is_date64(kind):
+    if (
+        pa.types.is_timestamp(kind)
+        or pa.types.is_duration(kind)
+        or pa.types.is_time64(kind)
+        or pa.types.is_date64(kind)
+    ):
         return pa.int64()
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_plain_type(field.type)) for field in kind])
@@ -163,7 +170,9 @@ def count_row_groups(rows: int, sizes: Sequence[Sequence[int]]) -> int | None:
         grown: dict[int, set[int]] = {}
         for total, counts in possible.items():
             for extra in range(min(number, (rows - total) // size) + 1):
-                grown.setdefault(total + extra * size, set()).update(count + extra for count in counts)
+                grown.setdefault(total + extra * size, set()).update(
+                    count + extra for count in counts
+                )
         possible = grown
         if len(possible) > _MOST_SUMS:
             return None

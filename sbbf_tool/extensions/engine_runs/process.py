@@ -54,11 +54,28 @@ def run_jobs(driver: str, request: QueryCondition, jobs: Sequence[Job], seconds:
     return answers
 
 
-def _run_process(driver: str, request: QueryCondition, jobs: Sequence[Job], seconds: float, answers: Answers) -> str | None:
+def _run_process(
+    driver: str, request: QueryCondition, jobs: Sequence[Job], seconds: float, answers: Answers
+) -> str | None:
     """Run jobs in a new process, and add its answers; return why it ended early, if it did."""
     read_end, write_end = os.pipe()
-    command = [sys.executable, "-P", "-W", "ignore", "-m", "sbbf_tool.extensions.engine_runs.program", str(write_end)]
-    line = json.dumps({"driver": driver, "request": asdict(request), "jobs": [asdict(job) for job in jobs], "path": sys.path})
+    command = [
+        sys.executable,
+        "-P",
+        "-W",
+        "ignore",
+        "-m",
+        "sbbf_tool.extensions.engine_runs.program",
+        str(write_end),
+    ]
+    line = json.dumps(
+        {
+            "driver": driver,
+            "request": asdict(request),
+            "jobs": [asdict(job) for job in jobs],
+            "path": sys.path,
+        }
+    )
     with TemporaryFile() as log:
         try:
             process = subprocess.Popen(

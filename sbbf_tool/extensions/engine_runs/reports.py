@@ -67,12 +67,18 @@ def _hints_of_row() -> Iterator[tuple[str, Any]]:
     """Yield the columns of a row: those of a run, in which `rows` and so on are those with filters."""
     for name, hint in hints_of(EngineRun):
         if name == "with_filters":
-            yield from ((f"{each}{suffix}", kind | None) for each, kind in hints_of(Measurement) for suffix in _MEASURED.values())
+            yield from (
+                (f"{each}{suffix}", kind | None)
+                for each, kind in hints_of(Measurement)
+                for suffix in _MEASURED.values()
+            )
         elif name not in _MEASURED:
             yield name, hint
 
 
-EngineRunRow: Any = type("EngineRunRow", (Frozen,), {"__annotations__": dict(_hints_of_row()), "__module__": __name__})
+EngineRunRow: Any = type(
+    "EngineRunRow", (Frozen,), {"__annotations__": dict(_hints_of_row()), "__module__": __name__}
+)
 
 
 class EngineRunsReport(Tabular):
@@ -103,7 +109,10 @@ class EngineRunsReport(Tabular):
         for run in self.engines:
             values = {name: value for name, value in vars(run).items() if name not in _MEASURED}
             for name, suffix in _MEASURED.items():
-                values |= {f"{field.name}{suffix}": getattr(getattr(run, name), field.name, None) for field in fields(Measurement)}
+                values |= {
+                    f"{field.name}{suffix}": getattr(getattr(run, name), field.name, None)
+                    for field in fields(Measurement)
+                }
             yield EngineRunRow(**values)
 
     def _summary(self) -> str:

@@ -20,7 +20,13 @@ from sbbf_tool.arguments import as_iterable, as_names, check_time_limit
 from sbbf_tool.display import redact
 from sbbf_tool.errors import NoColumnError, RefusedError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.extensions.engine_runs.catalog import ALL, Runnable, choose_engines
-from sbbf_tool.extensions.engine_runs.copies import copy_delta_table, copy_file, ensure_room, page_ranges, zero_ranges
+from sbbf_tool.extensions.engine_runs.copies import (
+    copy_delta_table,
+    copy_file,
+    ensure_room,
+    page_ranges,
+    zero_ranges,
+)
 from sbbf_tool.extensions.engine_runs.measure import Job, QueryCondition
 from sbbf_tool.extensions.engine_runs.process import Answers, run_jobs
 from sbbf_tool.extensions.engine_runs.reports import (
@@ -87,19 +93,43 @@ def run_engines(
         name = os.fsdecode(items[0])
         table = find_table(name)
         if table is not None:
-            return run_on_selection(Selection(name, table=table), (name,), column, value, engines, seconds=seconds)
+            return run_on_selection(
+                Selection(name, table=table), (name,), column, value, engines, seconds=seconds
+            )
     inputs = chain.from_iterable(parquet_inputs(item, filesystem) for item in items)
-    return _run(inputs, None, ", ".join(redact(str(getattr(item, "name", item))) for item in items), column, value, engines, seconds)
+    return _run(
+        inputs,
+        None,
+        ", ".join(redact(str(getattr(item, "name", item))) for item in items),
+        column,
+        value,
+        engines,
+        seconds,
+    )
 
 
 def run_on_selection(
-    selection: Selection, names: Sequence[str], column: str, value: object, engines: str | Iterable[str], *, seconds: float = SECONDS
+    selection: Selection,
+    names: Sequence[str],
+    column: str,
+    value: object,
+    engines: str | Iterable[str],
+    *,
+    seconds: float = SECONDS,
 ) -> EngineRunsReport:
     """Run the query as `run_engines` does, on the files of a selection; `names` are those that the user gave."""
     selection.ensure_stored((column,))
     is_whole = selection.table is not None and selection.where is None
     table = selection.table if is_whole else None
-    return _run(selection.file_names(), table, ", ".join(map(redact, names)), column, value, engines, seconds)
+    return _run(
+        selection.file_names(),
+        table,
+        ", ".join(map(redact, names)),
+        column,
+        value,
+        engines,
+        seconds,
+    )
 
 
 @dataclass
@@ -130,17 +160,29 @@ class _Files:
 
 
 def _run(
-    inputs: Iterable[Any], table: Table | None, path: str, column: str, value: object, engine_names: str | Iterable[str], seconds: float
+    inputs: Iterable[Any],
+    table: Table | None,
+    path: str,
+    column: str,
+    value: object,
+    engine_names: str | Iterable[str],
+    seconds: float,
 ) -> EngineRunsReport:
     engines = choose_engines(as_names(engine_names, "engine"))
     if not any(engine.is_installed for engine in engines):
-        commands = "; ".join(f"{find_engine(engine.id).name}: {engine.install}" for engine in engines)
-        raise UsageError("none of the named query engines is installed", hint=f"install one: {commands}")
+        commands = "; ".join(
+            f"{find_engine(engine.id).name}: {engine.install}" for engine in engines
+        )
+        raise UsageError(
+            "none of the named query engines is installed", hint=f"install one: {commands}"
+        )
     if value is None:
         raise UsageError("null cannot be queried in query engines: filters hold no nulls")
     check_time_limit(seconds)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="sbbf-run-", ignore_cleanup_errors=True)))
+        folder = Path(
+            stack.enter_context(TemporaryDirectory(prefix="sbbf-run-", ignore_cleanup_errors=True))
+        )
         files = _prepare(inputs, column, value, folder)
         assert files.column is not None
         runs = tuple(_run_engine(engine, files, table, folder, seconds) for engine in engines)
@@ -155,9 +197,15 @@ def _run(
         bytes=files.bytes,
         filters=files.filters,
         excluded_by_filters=sum(map(len, files.excluded)),
-        note=_explain_silence(files) if any(run.outcome == EQUAL and run.uses_filters is None for run in runs) else None,
+        note=_explain_silence(files)
+        if any(run.outcome == EQUAL and run.uses_filters is None for run in runs)
+        else None,
         engines=runs,
-        exit_code=1 if any(run.is_harmed for run in runs) else 3 if any(run.outcome == FAILED for run in runs) else 0,
+        exit_code=1
+        if any(run.is_harmed for run in runs)
+        else 3
+        if any(run.outcome == FAILED for run in runs)
+        else 0,
     )
 
 
@@ -170,18 +218,26 @@ def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _
     for item in inputs:
         with ParquetFile.open(item) as file, file.locate_errors():
             if file.footer.cipher is not None or file.footer.has_encrypted_chunks:
-                raise RefusedError("the file is encrypted or signed, and query engines are run without keys")
+                raise RefusedError(
+                    "the file is encrypted or signed, and query engines are run without keys"
+                )
             try:
                 column = find_column(file.footer.columns, name)
             except NoColumnError as error:
                 statement = find_missing(file, item, name, strict=False, tables=TableFinder())
                 if missing is None and statement is not None and statement.is_partition:
-                    missing = UsageError(f"{statement.reason}: it is a partition column, and no filter is needed", file=file.name)
+                    missing = UsageError(
+                        f"{statement.reason}: it is a partition column, and no filter is needed",
+                        file=file.name,
+                    )
                 missing = missing or error.at(file=file.name)
                 files.without_column.append(os.path.abspath(file.name))
                 continue
             if column.max_repetition:
-                raise UsageError("values inside lists and maps cannot be queried in query engines", place=f"column {column.name}")
+                raise UsageError(
+                    "values inside lists and maps cannot be queried in query engines",
+                    place=f"column {column.name}",
+                )
             question = question_of(column, (value,))
             (literal,) = question.literals
             if literal.is_null:
@@ -190,7 +246,9 @@ def _prepare(inputs: Iterable[Any], name: str, value: object, folder: Path) -> _
             files.value = literal.text
             _add(files, file, question, item, folder)
     if files.column is None:
-        raise missing or UnreadableError("there is no file", hint="name a Parquet file, or a folder that has some")
+        raise missing or UnreadableError(
+            "there is no file", hint="name a Parquet file, or a folder that has some"
+        )
     return files
 
 
@@ -201,14 +259,20 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
     file.expect_filters([column], whole=True)
     for number in numbers:
         files.filters += file.footer.filter_place(number, column.index) is not None
-        answers = call_or_note([], "filter", by_filter, file, number, question, question.candidates())
+        answers = call_or_note(
+            [], "filter", by_filter, file, number, question, question.candidates()
+        )
         (answer,) = answers_by(question, number, answers)
         if _is_excluded_otherwise(file, number, question):
             files.excluded_otherwise += 1
         elif answer.answer == ABSENT or answer.reason == EMPTY_FILTER:
             excluded.append(number)
     name = f"{len(files.paths):06}.parquet"
-    is_here = isinstance(file.source, LocalSource) and not isinstance(item, FileIn) and not is_url(file.name)
+    is_here = (
+        isinstance(file.source, LocalSource)
+        and not isinstance(item, FileIn)
+        and not is_url(file.name)
+    )
     ensure_room(str(folder), file.source.size * (1 if is_here else 2))
     copy, original = folder / _COPIES / name, folder / _ORIGINALS / name
     copy_file(file, copy, filters=False)
@@ -230,32 +294,55 @@ def _add(files: _Files, file: ParquetFile, question: Question, item: object, fol
 def _is_excluded_otherwise(file: ParquetFile, number: int, question: Question) -> bool:
     """Return whether min and max or the dictionary exclude the value too, so that an engine may skip the row group without its filter."""
     (statistics,) = answers_by_statistics(file, number, question)
-    dictionary = call_or_note([], "dictionary", by_dictionary, file, number, question, question.candidates())
-    return statistics.is_absent or (dictionary is not None and answers_by(question, number, dictionary)[0].is_absent)
+    dictionary = call_or_note(
+        [], "dictionary", by_dictionary, file, number, question, question.candidates()
+    )
+    return statistics.is_absent or (
+        dictionary is not None and answers_by(question, number, dictionary)[0].is_absent
+    )
 
 
-def _run_engine(engine: Runnable, files: _Files, table: Table | None, folder: Path, seconds: float) -> EngineRun:
+def _run_engine(
+    engine: Runnable, files: _Files, table: Table | None, folder: Path, seconds: float
+) -> EngineRun:
     """Run the query in one engine: on the table if the engine reads it, otherwise on the files."""
     name = find_engine(engine.id).name
     if not engine.is_installed:
         reason = f"the Python package {engine.module} is not installed"
-        return EngineRun(engine.id, name, None, NOT_INSTALLED, reason=reason, install=engine.install)
+        return EngineRun(
+            engine.id, name, None, NOT_INSTALLED, reason=reason, install=engine.install
+        )
     assert files.column is not None
-    with TemporaryDirectory(prefix=f"{engine.id}-", dir=folder, ignore_cleanup_errors=True) as scratch:
-        request = QueryCondition(list(files.column.short_path), files.value, scratch, is_text=are_text(files.column))
+    with TemporaryDirectory(
+        prefix=f"{engine.id}-", dir=folder, ignore_cleanup_errors=True
+    ) as scratch:
+        request = QueryCondition(
+            list(files.column.short_path), files.value, scratch, is_text=are_text(files.column)
+        )
         if table is not None and table.format in engine.tables:
             ask = partial(run_jobs, engine.driver, request, seconds=seconds)
             answers = ask(_table_jobs(engine, files, table, folder))
             if _WITHOUT in answers.measurements:
-                return _try_zeroed_pages(_judge(engine, name, "table", answers, files), ask, files, folder, answers, table)
+                return _try_zeroed_pages(
+                    _judge(engine, name, "table", answers, files),
+                    ask,
+                    files,
+                    folder,
+                    answers,
+                    table,
+                )
         if len(files.stored_paths) > 1:
             names = ", ".join(sorted(map(quote, files.stored_paths)))
             reason = f"the files of the table store the column under different names ({names}), and the engine cannot read the table"
             return EngineRun(engine.id, name, None, FAILED, reason=reason)
         request = replace(request, path=list(next(iter(files.stored_paths))))
         ask = partial(run_jobs, engine.driver, request, seconds=seconds)
-        answers = ask([Job(_WITHOUT, files.copies, files.sizes), Job(_WITH, files.paths, files.sizes)])
-        return _try_zeroed_pages(_judge(engine, name, "files", answers, files), ask, files, folder, answers)
+        answers = ask(
+            [Job(_WITHOUT, files.copies, files.sizes), Job(_WITH, files.paths, files.sizes)]
+        )
+        return _try_zeroed_pages(
+            _judge(engine, name, "files", answers, files), ask, files, folder, answers
+        )
 
 
 def _table_jobs(engine: Runnable, files: _Files, table: Table, folder: Path) -> list[Job]:
@@ -264,16 +351,24 @@ def _table_jobs(engine: Runnable, files: _Files, table: Table, folder: Path) -> 
     if is_url(location):
         return []
     if engine.ignores_filters:
-        return [Job(kind, files.paths, files.sizes, location, table.format, kind == _WITH) for kind in (_WITH, _WITHOUT)]
+        return [
+            Job(kind, files.paths, files.sizes, location, table.format, kind == _WITH)
+            for kind in (_WITH, _WITHOUT)
+        ]
     copy = folder / _TABLE_COPY
     if not copy.exists() and not copy_delta_table(location, copy, _places(files, files.copies)):
         return []
-    return [Job(_WITHOUT, files.copies, files.sizes, str(copy), table.format), Job(_WITH, files.paths, files.sizes, location, table.format)]
+    return [
+        Job(_WITHOUT, files.copies, files.sizes, str(copy), table.format),
+        Job(_WITH, files.paths, files.sizes, location, table.format),
+    ]
 
 
 def _places(files: _Files, paths: Sequence[str]) -> dict[str, str]:
     """Return, by the name of each file of a table, the path that takes its place."""
-    return dict(zip(files.names, paths, strict=True)) | {name: name for name in files.without_column}
+    return dict(zip(files.names, paths, strict=True)) | {
+        name: name for name in files.without_column
+    }
 
 
 def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Files) -> EngineRun:
@@ -298,7 +393,17 @@ def _judge(engine: Runnable, name: str, reads: str, answers: Answers, files: _Fi
     left_out = tuple((with_filters or without or {}).get("columns_left_out", ()))
     measurements = (_measurement(with_filters), _measurement(without))
     shown = (uses_filters, evidence, skipped)
-    return EngineRun(engine.id, name, answers.version, outcome, reads, *shown, *measurements, reason, columns_left_out=left_out)
+    return EngineRun(
+        engine.id,
+        name,
+        answers.version,
+        outcome,
+        reads,
+        *shown,
+        *measurements,
+        reason,
+        columns_left_out=left_out,
+    )
 
 
 def _explain_silence(files: _Files) -> str | None:
@@ -327,7 +432,9 @@ def _describe_difference(with_filters: int, without: int) -> str:
     return f"{format_count(with_filters, 'row')} with filters, {without:,} without"
 
 
-def _compare_counts(with_filters: dict[str, Any], without: dict[str, Any]) -> tuple[bool | None, int | None]:
+def _compare_counts(
+    with_filters: dict[str, Any], without: dict[str, Any]
+) -> tuple[bool | None, int | None]:
     """Return whether the engine read less with filters, and how many row groups less; None for what its counts do not show."""
     groups = with_filters["row_groups_read"], without["row_groups_read"]
     if groups[0] is not None and groups[1] is not None:
@@ -341,10 +448,23 @@ def _compare_counts(with_filters: dict[str, Any], without: dict[str, Any]) -> tu
 def _measurement(answer: dict[str, Any] | None) -> Measurement | None:
     if answer is None:
         return None
-    return Measurement(answer["rows"], answer["row_groups_read"], answer["rows_scanned"], answer["bytes_read"], answer["seconds"])
+    return Measurement(
+        answer["rows"],
+        answer["row_groups_read"],
+        answer["rows_scanned"],
+        answer["bytes_read"],
+        answer["seconds"],
+    )
 
 
-def _try_zeroed_pages(run: EngineRun, ask: Ask, files: _Files, folder: Path, answers: Answers, table: Table | None = None) -> EngineRun:
+def _try_zeroed_pages(
+    run: EngineRun,
+    ask: Ask,
+    files: _Files,
+    folder: Path,
+    answers: Answers,
+    table: Table | None = None,
+) -> EngineRun:
     """Run the query of an engine without metrics again, with zeros in the pages that only filters exclude.
 
     An engine that reads them fails, or returns other rows.
@@ -368,7 +488,10 @@ def _try_zeroed_pages(run: EngineRun, ask: Ask, files: _Files, folder: Path, ans
             jobs.append(job)
         zeroed_answers = ask(jobs)
     expected = answers.measurements[_WITH]["digest"]
-    is_same = {job.name: zeroed_answers.measurements.get(job.name, {}).get("digest") == expected for job in jobs}
+    is_same = {
+        job.name: zeroed_answers.measurements.get(job.name, {}).get("digest") == expected
+        for job in jobs
+    }
     if is_same[_ZEROED_WITHOUT]:
         return replace(run, reason="it does not read these row groups without filters either")
     return replace(run, uses_filters=is_same[_ZEROED_WITH], evidence=ZEROED_PAGES)

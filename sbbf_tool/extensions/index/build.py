@@ -24,8 +24,24 @@ from sbbf_tool.errors import ChangedError, RefusedError, UnreadableError, UsageE
 from sbbf_tool.extension import is_table_name
 from sbbf_tool.extensions.index import contents
 from sbbf_tool.extensions.index.contents import CURRENT, Contents, IndexReport, SegmentEntry
-from sbbf_tool.extensions.index.lake_index import fingerprint_of, identify, meaning_of, selection_of, version_of
-from sbbf_tool.extensions.index.segment import BLOCKS, NO_CLASS, UNITS, WHOLE_FILE, OpenSegment, Unit, UnitClass, write_blocks, write_units
+from sbbf_tool.extensions.index.lake_index import (
+    fingerprint_of,
+    identify,
+    meaning_of,
+    selection_of,
+    version_of,
+)
+from sbbf_tool.extensions.index.segment import (
+    BLOCKS,
+    NO_CLASS,
+    UNITS,
+    WHOLE_FILE,
+    OpenSegment,
+    Unit,
+    UnitClass,
+    write_blocks,
+    write_units,
+)
 from sbbf_tool.extensions.index.units import FileUnits, IndexUnits
 from sbbf_tool.file.cross_check import CrossChecks
 from sbbf_tool.frozen import replace
@@ -63,7 +79,11 @@ class IndexTarget:
     def __init__(self, folder: str, new: Contents | None = None) -> None:
         """Take what a new index is to state; without it the index exists, and is updated. Raises SbbfError."""
         if places.is_url(folder):
-            raise RefusedError("an index is written on this machine", file=folder, hint="write it to a folder, and copy that to the store")
+            raise RefusedError(
+                "an index is written on this machine",
+                file=folder,
+                hint="write it to a folder, and copy that to the store",
+            )
         self.name, self.folder = folder, places.absolute(folder).rstrip("/")
         self.current = os.path.join(self.folder, CURRENT)
         self.is_new = new is not None
@@ -72,12 +92,26 @@ class IndexTarget:
                 raise UsageError(f"the name of an index ends with {contents.SUFFIX}", file=folder)
             for name in new.lake:
                 if redact(name) != name:
-                    reason = "an index keeps the URL, and others could read its password or signature"
-                    raise RefusedError(reason, file=name, hint="give credentials as variables of the environment")
-                if not places.is_url(name) and f"{self.folder}/".startswith(f"{os.path.realpath(name).rstrip('/')}/"):
-                    raise UsageError(f"the index would be among the files of {name}", file=folder, hint="name another folder")
+                    reason = (
+                        "an index keeps the URL, and others could read its password or signature"
+                    )
+                    raise RefusedError(
+                        reason, file=name, hint="give credentials as variables of the environment"
+                    )
+                if not places.is_url(name) and f"{self.folder}/".startswith(
+                    f"{os.path.realpath(name).rstrip('/')}/"
+                ):
+                    raise UsageError(
+                        f"the index would be among the files of {name}",
+                        file=folder,
+                        hint="name another folder",
+                    )
             if os.path.lexists(self.current):
-                raise RefusedError("the index exists", file=folder, hint="give it as the path to update it, or name another")
+                raise RefusedError(
+                    "the index exists",
+                    file=folder,
+                    hint="give it as the path to update it, or name another",
+                )
             ensure_own_link(self.folder)
         self.before = contents.read(self.folder) if new is None else new
         self._stack = ExitStack()
@@ -103,7 +137,9 @@ class IndexTarget:
                 lock(self._fd, self.folder, "updating")
         except OSError as error:
             what = f"cannot be {'created' if self.is_new else 'changed'}"
-            raise RefusedError(f"the index {what}: {error.strerror or error}", file=self.folder) from error
+            raise RefusedError(
+                f"the index {what}: {error.strerror or error}", file=self.folder
+            ) from error
         self.before = contents.read(self.folder)
         self._ensure_own()
 
@@ -113,7 +149,9 @@ class IndexTarget:
             self._ensure_own()
         for name in contents.names_of(self.before.segments) - contents.names_of(after.segments):
             with suppress(OSError):
-                os.utime(os.path.join(self.folder, name), follow_symlinks=False)  # the hour for readers that have it open begins now
+                os.utime(
+                    os.path.join(self.folder, name), follow_symlinks=False
+                )  # the hour for readers that have it open begins now
         with write_whole(self.current, overwrite=not self.is_new) as stream:
             stream.write(contents.build(after))
         named = contents.names_of(after.segments)
@@ -126,16 +164,30 @@ class IndexTarget:
 
     def _ensure_own(self) -> None:
         if not leads_to(self.current, self._fd):
-            raise ChangedError("another process has updated the index", file=self.folder, hint="run the command again")
+            raise ChangedError(
+                "another process has updated the index",
+                file=self.folder,
+                hint="run the command again",
+            )
 
 
-def begin_index(paths: Paths, column: str, index: str, where: str | None, fpp: float | None, false_files: float | None) -> IndexTarget:
+def begin_index(
+    paths: Paths,
+    column: str,
+    index: str,
+    where: str | None,
+    fpp: float | None,
+    false_files: float | None,
+) -> IndexTarget:
     """Return a new index, of which nothing is written yet. Raises UsageError, and RefusedError if it exists."""
     if fpp is not None:
         ensure_fpp(fpp)
     if false_files is not None and (fpp is not None or not false_files > 0):
         raise UsageError("an index has a false-positive rate, or a number of false files above 0")
-    names = (name if is_table_name(name) else places.absolute(name) for name in map(os.fsdecode, as_iterable(paths)))
+    names = (
+        name if is_table_name(name) else places.absolute(name)
+        for name in map(os.fsdecode, as_iterable(paths))
+    )
     return IndexTarget(os.fspath(index), Contents(tuple(names), as_name(column), where, fpp))
 
 
@@ -159,7 +211,9 @@ def build_index(
     return _run(target, run, false_files=false_files, dry_run=dry_run)
 
 
-def update_index(index: str, *, compact: bool = False, dry_run: bool = False, **run: Any) -> IndexReport:
+def update_index(
+    index: str, *, compact: bool = False, dry_run: bool = False, **run: Any
+) -> IndexReport:
     """Index the files that are new or have changed since; with `compact`, merge all segments. See `build_index` for other options."""
     return _run(IndexTarget(os.fspath(index)), run, compact=compact, dry_run=dry_run)
 
@@ -200,12 +254,23 @@ def index_files(
     meaning = meaning_of(table, before.column)
     # When the table gives the name to another column, no unit is of use.
     is_known = target.is_new or meaning == before.meaning
-    segments, known, gone = _mark_dead(target, set(filter(None, fingerprints.values())) if is_known else set())
-    mapped = {live.path for live in selection.live_files() if live.columns is not None} if table is not None else set()
-    new = [file for file in listed if fingerprints[file.path] not in known and file.path not in mapped]
+    segments, known, gone = _mark_dead(
+        target, set(filter(None, fingerprints.values())) if is_known else set()
+    )
+    mapped = (
+        {live.path for live in selection.live_files() if live.columns is not None}
+        if table is not None
+        else set()
+    )
+    new = [
+        file for file in listed if fingerprints[file.path] not in known and file.path not in mapped
+    ]
     fpp = before.fpp if false_files is None else min(0.5, false_files / max(1, len(listed)))
     _wait_for_other_times(new)
-    counts, reasons = Counter[str](new=0), dict[str, None]()  # an empty one would keep truth values as they are
+    counts, reasons = (
+        Counter[str](new=0),
+        dict[str, None](),
+    )  # an empty one would keep truth values as they are
     errors: list[str] = []
     is_complete = True
     if mapped:
@@ -231,7 +296,11 @@ def index_files(
             else:
                 counts["failed"] += 1
                 # A folder that cannot be listed, or read, stands in the listing instead of its files.
-                is_complete = is_complete and fingerprints.get(row.path) is not None and not os.path.isdir(row.path)
+                is_complete = (
+                    is_complete
+                    and fingerprints.get(row.path) is not None
+                    and not os.path.isdir(row.path)
+                )
                 errors.append(f"{row.path}: {row.reason}")
                 del errors[_MOST_LINES:]
         if target.is_new and useless is not None and not counts["useful"]:
@@ -242,11 +311,19 @@ def index_files(
             segments, gone = list(before.segments), 0
         if not dry_run:
             if collected.units:
-                segments.append(_write_segment(target.folder, collected.classes(), collected.files, collected.false_files))
-            if len(segments) > MOST_SEGMENTS or (compact and (len(segments) > 1 or any(each.dead for each in segments))):
+                segments.append(
+                    _write_segment(
+                        target.folder, collected.classes(), collected.files, collected.false_files
+                    )
+                )
+            if len(segments) > MOST_SEGMENTS or (
+                compact and (len(segments) > 1 or any(each.dead for each in segments))
+            ):
                 segments = [_merge(target.folder, segments)]
             version = None if table is None else table.version
-            after = replace(before, fpp=fpp, table_version=version, meaning=meaning, segments=tuple(segments))
+            after = replace(
+                before, fpp=fpp, table_version=version, meaning=meaning, segments=tuple(segments)
+            )
             if target.is_new or after != before:
                 target.publish(after)
     size = sum(each.units_bytes + each.blocks_bytes for each in segments)
@@ -271,7 +348,9 @@ def index_files(
     )
 
 
-def _mark_dead(target: IndexTarget, listed: set[bytes]) -> tuple[list[SegmentEntry], set[bytes], int]:
+def _mark_dead(
+    target: IndexTarget, listed: set[bytes]
+) -> tuple[list[SegmentEntry], set[bytes], int]:
     """Return the segments, with the units of files that are not listed as dead; the files that they have, and how many are gone."""
     segments, known, gone = list[SegmentEntry](), set[bytes](), set[bytes]()
     for entry in target.before.segments:
@@ -285,7 +364,9 @@ def _mark_dead(target: IndexTarget, listed: set[bytes]) -> tuple[list[SegmentEnt
                     dead[unit] = 1
                     if not (entry.dead_units and entry.dead_units[unit]):
                         gone.add(fingerprint)
-        segments.append(replace(entry.with_dead(bytes(dead)), files=entry.files - len(gone) + gone_before))
+        segments.append(
+            replace(entry.with_dead(bytes(dead)), files=entry.files - len(gone) + gone_before)
+        )
     return [each for each in segments if b"\0" in (each.dead_units or b"\0")], known, len(gone)
 
 
@@ -325,11 +406,15 @@ class _Collected:
             if key not in self._blocks:
                 self._blocks[key] = Spool(os.path.join(self._folder, CURRENT))
             self._blocks[key].append(unit.bitset)
-            self._rows.setdefault(key, []).append(_unit_row(*name, unit.row_group, unit.rows, unit.low, unit.high, key[1]))
+            self._rows.setdefault(key, []).append(
+                _unit_row(*name, unit.row_group, unit.rows, unit.low, unit.high, key[1])
+            )
             self.units += 1
             self.false_files += unit.fpp
 
-    def classes(self) -> Iterator[tuple[_TypeAndBlocks | None, int, Iterator[Unit], Iterator[bytes]]]:
+    def classes(
+        self,
+    ) -> Iterator[tuple[_TypeAndBlocks | None, int, Iterator[Unit], Iterator[bytes]]]:
         """Yield each class with its number of units, the units, and the run of each block; last the units without filter, without key."""
         for key in sorted(self._blocks):
             rows = self._rows[key]
@@ -350,7 +435,20 @@ def _unit_row(
     blocks: int = 0,
 ) -> Unit:
     has_bounds = low is not None and high is not None
-    return Unit(path, row_group, file_bytes, version, rows, int(has_bounds), low or b"", high or b"", blocks, NO_CLASS, 0, fingerprint)
+    return Unit(
+        path,
+        row_group,
+        file_bytes,
+        version,
+        rows,
+        int(has_bounds),
+        low or b"",
+        high or b"",
+        blocks,
+        NO_CLASS,
+        0,
+        fingerprint,
+    )
 
 
 def _transpose(spool: Spool, units: int, blocks: int) -> Iterator[bytes]:
@@ -370,7 +468,9 @@ def _transpose(spool: Spool, units: int, blocks: int) -> Iterator[bytes]:
             yield tile[:, block].tobytes()
 
 
-def _write_segment(folder: str, classes: Iterator[Any], files: int, false_files: float) -> SegmentEntry:
+def _write_segment(
+    folder: str, classes: Iterator[Any], files: int, false_files: float
+) -> SegmentEntry:
     """Write the two files of a segment."""
     name = f"_segment-{os.urandom(8).hex()}"
     found: list[tuple[_TypeAndBlocks, int, int]] = []
@@ -410,7 +510,10 @@ def _merge(folder: str, entries: Sequence[SegmentEntry]) -> SegmentEntry:
     with ExitStack() as stack:
         opened = [(stack.enter_context(entry.open(folder)), entry) for entry in entries]
         live = [(segment, entry.dead_units) for segment, entry in opened]
-        false_files = sum(entry.false_files * (1 - sum(dead) / max(1, entry.units)) for (_, dead), entry in zip(live, entries, strict=True))
+        false_files = sum(
+            entry.false_files * (1 - sum(dead) / max(1, entry.units))
+            for (_, dead), entry in zip(live, entries, strict=True)
+        )
         files = sum(entry.files for entry in entries)
         return _write_segment(folder, _merged_classes(live), files, false_files)
 
@@ -423,13 +526,23 @@ def _merged_classes(segments: Sequence[tuple[OpenSegment, bytes]]) -> Iterator[A
         for group in segment.classes:
             live = [at for at in range(group.units) if not (dead and dead[group.first + at])]
             if live:
-                parts.setdefault((json.dumps(group.type, sort_keys=True), group.blocks), []).append((segment, group, live))
+                parts.setdefault((json.dumps(group.type, sort_keys=True), group.blocks), []).append(
+                    (segment, group, live)
+                )
             rest = group.first + group.units
         if kept := [unit for unit in range(rest, segment.units) if not (dead and dead[unit])]:
             others.append((segment, kept))
     for key in sorted(parts):
-        rows = chain.from_iterable(_read_rows(segment, [group.first + at for at in live]) for segment, group, live in parts[key])
-        yield key, sum(len(live) for _, _, live in parts[key]), rows, _merged_runs(parts[key], key[1])
+        rows = chain.from_iterable(
+            _read_rows(segment, [group.first + at for at in live])
+            for segment, group, live in parts[key]
+        )
+        yield (
+            key,
+            sum(len(live) for _, _, live in parts[key]),
+            rows,
+            _merged_runs(parts[key], key[1]),
+        )
     if others:
         rows = chain.from_iterable(_read_rows(*each) for each in others)
         yield None, sum(len(kept) for _, kept in others), rows, iter(())
@@ -437,16 +550,24 @@ def _merged_classes(segments: Sequence[tuple[OpenSegment, bytes]]) -> Iterator[A
 
 def _read_rows(segment: OpenSegment, wanted: Sequence[int]) -> Iterator[Unit]:
     of_wanted = set(wanted)
-    for number, *values in segment.read_units(*Unit._fields, only=lambda rows: wanted[0] < rows.stop and wanted[-1] >= rows.start):
+    for number, *values in segment.read_units(
+        *Unit._fields, only=lambda rows: wanted[0] < rows.stop and wanted[-1] >= rows.start
+    ):
         if number in of_wanted:
             yield Unit(*values)
 
 
-def _merged_runs(parts: Sequence[tuple[OpenSegment, UnitClass, list[int]]], blocks: int) -> Iterator[bytes]:
+def _merged_runs(
+    parts: Sequence[tuple[OpenSegment, UnitClass, list[int]]], blocks: int
+) -> Iterator[bytes]:
     for block in range(blocks):
         runs = []
         for segment, group, live in parts:
             run = segment.run(group, block)
             is_whole = len(live) == group.units
-            runs.append(run if is_whole else b"".join(run[at * BLOCK_BYTES : (at + 1) * BLOCK_BYTES] for at in live))
+            runs.append(
+                run
+                if is_whole
+                else b"".join(run[at * BLOCK_BYTES : (at + 1) * BLOCK_BYTES] for at in live)
+            )
         yield b"".join(runs)

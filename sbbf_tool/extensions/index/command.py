@@ -24,8 +24,18 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.option("-c", "--column", metavar="COLUMN", help="Index this column.")
-@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="The folder of a new index; its name ends with .sbbfx.")
-@click.option("--fpp", type=RATIO, help="The highest false-positive rate of a file.  [default: as its filters are]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="The folder of a new index; its name ends with .sbbfx.",
+)
+@click.option(
+    "--fpp",
+    type=RATIO,
+    help="The highest false-positive rate of a file.  [default: as its filters are]",
+)
 @click.option(
     "--false-files",
     type=click.FloatRange(min=0, min_open=True),
@@ -61,13 +71,25 @@ def command(
     from sbbf_tool.extensions.index.lake_index import selection_of
 
     if files.as_files:
-        raise click.UsageError("the root of a table means its live files, also when the index is queried: leave out --as-files")
+        raise click.UsageError(
+            "the root of a table means its live files, also when the index is queried: leave out --as-files"
+        )
     if files.index is None:
         if column is None or output is None or compact:
-            raise click.UsageError("a new index needs --column and --output; to update one, give it as the only PATH")
+            raise click.UsageError(
+                "a new index needs --column and --output; to update one, give it as the only PATH"
+            )
         target = begin_index(files.names, column, output, files.where, fpp, false_files)
-    elif column is not None or output is not None or fpp is not None or false_files is not None or files.where is not None:
-        raise click.UsageError("an index keeps its column, its files and its false-positive rate: give them to a new one")
+    elif (
+        column is not None
+        or output is not None
+        or fpp is not None
+        or false_files is not None
+        or files.where is not None
+    ):
+        raise click.UsageError(
+            "an index keeps its column, its files and its false-positive rate: give them to a new one"
+        )
     else:
         target = IndexTarget(files.arguments[0])
 
@@ -80,7 +102,14 @@ def command(
             yield row
 
     with target:
-        report = index_files(target, selection_of(target.before), carry, false_files=false_files, compact=compact, dry_run=files.dry_run)
+        report = index_files(
+            target,
+            selection_of(target.before),
+            carry,
+            false_files=false_files,
+            compact=compact,
+            dry_run=files.dry_run,
+        )
     files.outputs.print("index", report, _show)
     for row in failed:
         complain(f"sbbf: {row.path}: {row.reason}")
@@ -94,11 +123,21 @@ def _show(page: Page, report: IndexReport) -> None:
     read = f"{page.bytes(report.filter_bytes)} of filters and {page.bytes(report.data_bytes)} of data {would}read"
     page.say(f"{index}: {done}{gone}; {read}")
     if report.files_without_filter:
-        page.say(f"{format_count(report.files_without_filter, 'file')} may hold any value, and each query opens them:")
+        page.say(
+            f"{format_count(report.files_without_filter, 'file')} may hold any value, and each query opens them:"
+        )
         page.say_all(f"  {reason}" for reason in report.reasons)
     if report.dry_run:
         page.say(f"the index would have about {page.bytes(report.index_bytes)}")
         return
-    counts = (report.units, "unit", "units"), (report.classes, "class", "classes"), (report.segments, "segment", "segments")
-    page.say(f"the index has {page.bytes(report.index_bytes)}: {', '.join(format_count(*each) for each in counts)}")
-    page.say(f"a value that is in no file leaves {format_number(report.false_files)} files to open on average")
+    counts = (
+        (report.units, "unit", "units"),
+        (report.classes, "class", "classes"),
+        (report.segments, "segment", "segments"),
+    )
+    page.say(
+        f"the index has {page.bytes(report.index_bytes)}: {', '.join(format_count(*each) for each in counts)}"
+    )
+    page.say(
+        f"a value that is in no file leaves {format_number(report.false_files)} files to open on average"
+    )

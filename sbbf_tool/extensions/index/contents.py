@@ -50,7 +50,9 @@ class SegmentEntry(Frozen):
             packed = zlib.decompressobj().decompress(b64decode(self.dead), most)
         except (TypeError, ValueError, zlib.error):
             raise damaged("it does not state which units are dead", self.name) from None
-        return bytes(map(int, reversed(f"{int.from_bytes(packed, 'little'):0{self.units}b}")))[: self.units]
+        return bytes(map(int, reversed(f"{int.from_bytes(packed, 'little'):0{self.units}b}")))[
+            : self.units
+        ]
 
     def with_dead(self, dead: bytes) -> SegmentEntry:
         """Return the same segment with these dead units, a byte for each unit."""
@@ -59,13 +61,27 @@ class SegmentEntry(Frozen):
         return replace(self, dead=b64encode(zlib.compress(packed)).decode() if any(dead) else "")
 
     def open(self, folder: str) -> OpenSegment:
-        return OpenSegment(f"{folder}/{self.name}", self.units, self.classes, (self.units_bytes, self.blocks_bytes))
+        return OpenSegment(
+            f"{folder}/{self.name}", self.units, self.classes, (self.units_bytes, self.blocks_bytes)
+        )
 
     def ensure_valid(self) -> None:
         """Raise ValueError for contents that no index has."""
-        numbers = [self.units, self.units_bytes, self.blocks_bytes, self.files, self.units - sum(each.units for each in self.classes)]
+        numbers = [
+            self.units,
+            self.units_bytes,
+            self.blocks_bytes,
+            self.files,
+            self.units - sum(each.units for each in self.classes),
+        ]
         for each in self.classes:
-            numbers += [each.blocks - 1, each.units - 1, each.offset, each.first, self.units - each.first - each.units]
+            numbers += [
+                each.blocks - 1,
+                each.units - 1,
+                each.offset,
+                each.first,
+                self.units - each.first - each.units,
+            ]
         if any(number < 0 for number in numbers) or not _NAME.fullmatch(self.name):
             raise ValueError("a segment is not described as an index describes it")
 
@@ -129,7 +145,10 @@ def parse(data: bytes, name: str) -> Contents:
         document = json.loads(data)
         index = document["index"]
         if document["format"] != FORMAT or document["version"] != VERSION:
-            raise UnreadableError(f"this release reads version {VERSION} of {FORMAT}, and not {document['version']!r}", file=name)
+            raise UnreadableError(
+                f"this release reads version {VERSION} of {FORMAT}, and not {document['version']!r}",
+                file=name,
+            )
         if document["checksum"] != _checksum(index):
             raise ValueError("the checksum is that of another content")
         contents = from_plain(Contents, index)
@@ -146,7 +165,9 @@ def parse(data: bytes, name: str) -> Contents:
 def build(contents: Contents) -> bytes:
     """Build the bytes of `current.json`."""
     index = json.loads(json.dumps(asdict(contents)))
-    return json.dumps({"format": FORMAT, "version": VERSION, "checksum": _checksum(index), "index": index}).encode()
+    return json.dumps(
+        {"format": FORMAT, "version": VERSION, "checksum": _checksum(index), "index": index}
+    ).encode()
 
 
 def _checksum(index: Any) -> str:
@@ -159,9 +180,13 @@ def read(folder: str) -> Contents:
     try:
         return parse(places.open_folders(folder).read(name, _MOST_BYTES), name)
     except FileNotFoundError:
-        raise MissingError("there is no index", file=folder, hint="build it with sbbf index") from None
+        raise MissingError(
+            "there is no index", file=folder, hint="build it with sbbf index"
+        ) from None
     except OSError as error:
-        raise UnreadableError(f"the index cannot be read: {error.strerror or error}", file=name) from None
+        raise UnreadableError(
+            f"the index cannot be read: {error.strerror or error}", file=name
+        ) from None
 
 
 def names_of(segments: Sequence[SegmentEntry]) -> set[str]:

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom.spec import block_index
 from sbbf_tool.errors import UsageError
 from sbbf_tool.extensions.index import contents
-from sbbf_tool.extensions.index.segment import FINGERPRINT_BYTES, OpenSegment, UnitClass, damaged, find_units, parts_of
+from sbbf_tool.extensions.index.segment import (
+    FINGERPRINT_BYTES,
+    OpenSegment,
+    UnitClass,
+    damaged,
+    find_units,
+    parts_of,
+)
 from sbbf_tool.file.question import Question, values_of
 from sbbf_tool.file.reuse import Reuse
 from sbbf_tool.frozen import replace
@@ -39,7 +46,9 @@ _FEW = 64
 
 def version_of(file: ListedFile) -> str:
     """Return what changes with the content of a listed file."""
-    return file.etag or ("" if file.modified is None else f"{file.modified!r} {file.change_time!r} {file.inode}")
+    return file.etag or (
+        "" if file.modified is None else f"{file.modified!r} {file.change_time!r} {file.inode}"
+    )
 
 
 def fingerprint_of(file: ListedFile) -> bytes | None:
@@ -57,12 +66,19 @@ def meaning_of(table: Table | None, column: str) -> str | None:
     names, path = table.columns, table.columns.path_of(column)
     ids = sorted(number for number, other in names.by_id.items() if other == path)
     paths = sorted(stored for stored, other in names.by_path.items() if other == path)
-    return repr((path, ids, paths, path in names.unmapped, path is not None and names.readings.get(path)))
+    return repr(
+        (path, ids, paths, path in names.unmapped, path is not None and names.readings.get(path))
+    )
 
 
 def identify(file: ListedFile) -> ListedFile:
     """Return a file of a listing with its times and its inode, which tables do not list."""
-    if file.bytes is None or file.etag is not None or file.modified is not None or places.is_url(file.path):
+    if (
+        file.bytes is None
+        or file.etag is not None
+        or file.modified is not None
+        or places.is_url(file.path)
+    ):
         return file
     from sbbf_tool.running.discover import list_file
 
@@ -79,13 +95,20 @@ class LakeIndex:
         self.paths = self.contents.lake
         self.excluded, self.lists = 0, True
 
-    def narrow(self, files: Iterator[ListedFile], needs: Needs, table: Table | None) -> Iterator[ListedFile]:
+    def narrow(
+        self, files: Iterator[ListedFile], needs: Needs, table: Table | None
+    ) -> Iterator[ListedFile]:
         """Leave out the files that certainly hold none of the values. The first one stays if no other does: its report is the answer."""
-        is_meant = needs.columns[:1] == (self.contents.column,) and meaning_of(table, self.contents.column) == self.contents.meaning
+        is_meant = (
+            needs.columns[:1] == (self.contents.column,)
+            and meaning_of(table, self.contents.column) == self.contents.meaning
+        )
         if not self.lists:
             if not is_meant:
                 hint = "list the files, or update the index if the table has renamed the column"
-                raise UsageError(f"the index is of column {self.contents.column}", file=self.name, hint=hint)
+                raise UsageError(
+                    f"the index is of column {self.contents.column}", file=self.name, hint=hint
+                )
             yield from self._find_known(needs)
             return
         self.excluded, first, is_empty = 0, None, True
@@ -133,7 +156,9 @@ class LakeIndex:
         for entry in self.contents.segments:
             with entry.open(self.folder) as segment:
                 hits, dead = find_hits(segment, values), entry.dead_units
-                for unit, path in segment.read_units("path", only=lambda rows, hits=hits: _ONE in hits[rows.start : rows.stop]):  # type: ignore[misc]
+                for unit, path in segment.read_units(
+                    "path", only=lambda rows, hits=hits: _ONE in hits[rows.start : rows.stop]
+                ):  # type: ignore[misc]
                     if hits[unit] and not (dead and dead[unit]) and path not in seen:
                         seen.add(path)
                         yield path
@@ -143,7 +168,9 @@ def _is_among(file: ListedFile, known: AbstractSet[bytes]) -> bool:
     return bool(known) and file.skipped is None and fingerprint_of(identify(file)) in known
 
 
-def prune_index(index: str | os.PathLike[str], values: Mapping[str, object], *, listing: bool = True) -> list[str]:
+def prune_index(
+    index: str | os.PathLike[str], values: Mapping[str, object], *, listing: bool = True
+) -> list[str]:
     """Return the paths of the files of an index that may hold one of the values of its column, for pyarrow, Polars, pandas or DuckDB.
 
         pyarrow.dataset.dataset(prune_index("lake.sbbfx", {"user_id": [42, 43]})).to_table(filter=...)
@@ -154,14 +181,21 @@ def prune_index(index: str | os.PathLike[str], values: Mapping[str, object], *, 
     lake_index = LakeIndex(os.fspath(index))
     column = lake_index.contents.column
     if set(values) != {column}:
-        raise UsageError(f"the index is of column {column}, not of {', '.join(map(str, values)) or 'none'}", file=lake_index.name)
+        raise UsageError(
+            f"the index is of column {column}, not of {', '.join(map(str, values)) or 'none'}",
+            file=lake_index.name,
+        )
     wanted = values_of(values[column])
     if not listing:
         return list(lake_index.find_paths(wanted))
     selection = selection_of(replace(lake_index.contents, where=None))
     is_meant = meaning_of(selection.table, column) == lake_index.contents.meaning
     known = lake_index.find_excluded(wanted) if is_meant else frozenset()
-    return [file.path for file in selection.files() if file.skipped is None and not _is_among(file, known)]
+    return [
+        file.path
+        for file in selection.files()
+        if file.skipped is None and not _is_among(file, known)
+    ]
 
 
 def selection_of(index: Contents) -> Selection:
@@ -170,7 +204,9 @@ def selection_of(index: Contents) -> Selection:
     from sbbf_tool.running.selection import Selection, find_table
 
     where = None if index.where is None else Predicate(index.where)
-    return Selection(index.lake, where, table=find_table(index.lake[0]) if len(index.lake) == 1 else None)
+    return Selection(
+        index.lake, where, table=find_table(index.lake[0]) if len(index.lake) == 1 else None
+    )
 
 
 def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
@@ -191,7 +227,12 @@ def find_hits(segment: OpenSegment, values: Sequence[object]) -> bytearray:
         if all(literal.verdict in (None, ABSENT) for literal in question.row.special.values()):
             hits[group.first : group.first + group.units] = bytes(group.units)
             queries.append((group, question, _by_block(question, group)))
-    segment.expect((group, block) for group, _, by_block in queries if len(by_block) <= _FEW for block, _ in by_block)
+    segment.expect(
+        (group, block)
+        for group, _, by_block in queries
+        if len(by_block) <= _FEW
+        for block, _ in by_block
+    )
     for group, question, by_block in queries:
         _UnitTest(segment, group, question, hits).query(by_block)
     return hits
@@ -204,13 +245,18 @@ def _by_block(question: Question, group: UnitClass) -> list[tuple[int, list[int]
     def block_of(place: int) -> int:
         return block_index(hashes[place], group.blocks)
 
-    return [(block, list(places_of)) for block, places_of in groupby(sorted(range(len(hashes)), key=block_of), block_of)]
+    return [
+        (block, list(places_of))
+        for block, places_of in groupby(sorted(range(len(hashes)), key=block_of), block_of)
+    ]
 
 
 class _UnitTest:
     """The test of the units of one class for the hashes of a question."""
 
-    def __init__(self, segment: OpenSegment, group: UnitClass, question: Question, hits: bytearray) -> None:
+    def __init__(
+        self, segment: OpenSegment, group: UnitClass, question: Question, hits: bytearray
+    ) -> None:
         self._segment, self._group, self._question, self._hits = segment, group, question, hits
         self._bounds: dict[int, tuple[int, bytes, bytes]] = {}
 
@@ -235,32 +281,62 @@ class _UnitTest:
         """Return whether the value of a hash is within the bounds of a unit."""
         if unit not in self._bounds:
             # Those of a row group of the file of units are read together.
-            found = self._segment.read_units("has_bounds", "low", "high", only=lambda rows: unit in rows)
-            self._bounds.update((number, (has_bounds, low, high)) for number, has_bounds, low, high in found)
-        return place in self._places_within(*self._bounds[unit]) or place >= len(self._question.row.keys)
+            found = self._segment.read_units(
+                "has_bounds", "low", "high", only=lambda rows: unit in rows
+            )
+            self._bounds.update(
+                (number, (has_bounds, low, high)) for number, has_bounds, low, high in found
+            )
+        return place in self._places_within(*self._bounds[unit]) or place >= len(
+            self._question.row.keys
+        )
 
     def _places_within(self, has_bounds: int, low: bytes, high: bytes) -> range:
         keys, column = self._question.row.keys, self._group.column
         ends = (key_of(column, low), key_of(column, high)) if has_bounds else (None, None)
-        return range(len(keys)) if None in ends else self._question.candidates(Bounds(*ends)).ordered
+        return (
+            range(len(keys)) if None in ends else self._question.candidates(Bounds(*ends)).ordered
+        )
 
     def _query_many(self, by_block: Sequence[tuple[int, list[int]]]) -> None:
         """Do the same by arrays, for hashes in thousands of blocks. It ends when no unit is left that a further hash could mark."""
         import numpy as np
 
-        group, hashes, ordered = self._group, self._question.row.hashes, len(self._question.row.keys)
+        group, hashes, ordered = (
+            self._group,
+            self._question.row.hashes,
+            len(self._question.row.keys),
+        )
         stop = group.first + group.units
-        found = self._segment.read_units("has_bounds", "low", "high", only=lambda rows: rows.start < stop and group.first < rows.stop)
-        spans = [self._places_within(*bounds) for number, *bounds in found if group.first <= number < stop]
-        first, end = (np.array([getattr(span, name) for span in spans]) for name in ("start", "stop"))
+        found = self._segment.read_units(
+            "has_bounds",
+            "low",
+            "high",
+            only=lambda rows: rows.start < stop and group.first < rows.stop,
+        )
+        spans = [
+            self._places_within(*bounds)
+            for number, *bounds in found
+            if group.first <= number < stop
+        ]
+        first, end = (
+            np.array([getattr(span, name) for span in spans]) for name in ("start", "stop")
+        )
         is_open = (first < end) | (ordered < len(hashes))
-        bases = [np.arange(count, dtype=np.uint64) * np.uint64(step >> 32) << np.uint64(32) for count, step in parts_of(group.units)]
+        bases = [
+            np.arange(count, dtype=np.uint64) * np.uint64(step >> 32) << np.uint64(32)
+            for count, step in parts_of(group.units)
+        ]
         for block, places_of in by_block:
             run = self._segment.run(group, block)
             for place in places_of:
                 flags = np.frombuffer(b"".join(find_units(run, hashes[place], bases)), np.bool_)
                 marked = np.flatnonzero(flags & is_open)
-                marked = marked[(first[marked] <= place) & (place < end[marked])] if place < ordered else marked
+                marked = (
+                    marked[(first[marked] <= place) & (place < end[marked])]
+                    if place < ordered
+                    else marked
+                )
                 is_open[marked] = False
                 for unit in marked.tolist():
                     self._hits[group.first + unit] = 1

@@ -86,7 +86,13 @@ _KINDS = {
     "high": _BYTES, "blocks": _I32, "number": _I32, "position": _I32, "fingerprint": _FIXED,
 }  # fmt: skip
 """The kind of each column of the file of units."""
-_TYPES = {_TEXT: Type.BYTE_ARRAY, _BYTES: Type.BYTE_ARRAY, _I32: Type.INT32, _I64: Type.INT64, _FIXED: Type.FIXED_LEN_BYTE_ARRAY}
+_TYPES = {
+    _TEXT: Type.BYTE_ARRAY,
+    _BYTES: Type.BYTE_ARRAY,
+    _I32: Type.INT32,
+    _I64: Type.INT64,
+    _FIXED: Type.FIXED_LEN_BYTE_ARRAY,
+}
 
 
 def damaged(message: str, file: str, place: str | None = None) -> UnreadableError:
@@ -112,13 +118,28 @@ class UnitClass(Frozen):
         """The column as questions need it. Raises KeyError, TypeError and ValueError for a type that no column has."""
         logical, reading = self.type["logical"], Reading(**self.type["reading"])
         kind, length = str(self.type["physical"]), int(self.type["length"])
-        return Column(0, ("",), ("",), kind, length, None if logical is None else Logical(**logical), 1, 0, reading=reading)
+        return Column(
+            0,
+            ("",),
+            ("",),
+            kind,
+            length,
+            None if logical is None else Logical(**logical),
+            1,
+            0,
+            reading=reading,
+        )
 
 
 def describe_type(column: Column) -> dict[str, Any]:
     """Return the parts of a column on which hashes of values depend."""
     logical = None if column.logical is None else column.logical._asdict()
-    return {"physical": column.physical, "length": column.type_length, "logical": logical, "reading": column.reading._asdict()}
+    return {
+        "physical": column.physical,
+        "length": column.type_length,
+        "logical": logical,
+        "reading": column.reading._asdict(),
+    }
 
 
 def parts_of(units: int) -> Iterator[tuple[int, int]]:
@@ -138,7 +159,9 @@ def find_units(run: memoryview, h: int, bases: Sequence[Any] | None = None) -> I
     for number, (count, step) in enumerate(parts_of(len(run) // BLOCK_BYTES)):
         part = run[start * BLOCK_BYTES : (start + count) * BLOCK_BYTES]
         start += count
-        yield BloomFilter(part).check_hashes(array("Q", range(low, count * step, step)) if bases is None else bases[number] | low)
+        yield BloomFilter(part).check_hashes(
+            array("Q", range(low, count * step, step)) if bases is None else bases[number] | low
+        )
 
 
 def build_page_header(page_bytes: int, values: int, checksum: int) -> bytes:
@@ -160,7 +183,11 @@ def build_page_header(page_bytes: int, values: int, checksum: int) -> bytes:
     signed = checksum - (1 << 32) if checksum >> 31 else checksum
     folded = (signed << 1 ^ signed >> 31) & 0xFFFF_FFFF
     # A varint may have bytes that say no more: all five are there.
-    return header.replace(_ITS_BYTES, bytes((folded >> shift & 0x7F) | (0x80 if shift < 28 else 0) for shift in range(0, 35, 7)), 1)
+    return header.replace(
+        _ITS_BYTES,
+        bytes((folded >> shift & 0x7F) | (0x80 if shift < 28 else 0) for shift in range(0, 35, 7)),
+        1,
+    )
 
 
 def _build_page(data: bytes | memoryview, values: int) -> bytes:
@@ -195,7 +222,9 @@ class _Columns:
                 data_page_offset=start,
             )
             written.append(ColumnChunk(file_offset=0, meta_data=meta))
-        self._row_groups.append(RowGroup(columns=written, total_byte_size=self.position - first, num_rows=rows))
+        self._row_groups.append(
+            RowGroup(columns=written, total_byte_size=self.position - first, num_rows=rows)
+        )
 
     def end(self) -> int:
         """Write the footer; return the length of the file."""
@@ -211,7 +240,15 @@ class _Columns:
         ]
         rows = sum(group.num_rows for group in self._row_groups)
         schema = [SchemaElement(name="schema", num_children=len(leaves)), *leaves]
-        footer = build_struct(FileMetaData(version=1, schema=schema, num_rows=rows, row_groups=self._row_groups, created_by="sbbf"))
+        footer = build_struct(
+            FileMetaData(
+                version=1,
+                schema=schema,
+                num_rows=rows,
+                row_groups=self._row_groups,
+                created_by="sbbf",
+            )
+        )
         tail = footer + build_tail(footer)
         self._stream.write(tail)
         return self.position + len(tail)
@@ -219,12 +256,21 @@ class _Columns:
 
 def write_units(stream: IO[bytes], units: Iterable[Unit]) -> int:
     """Write the file of units; return its length."""
-    file = _Columns(stream, [(name, kind, FINGERPRINT_BYTES * (kind == _FIXED)) for name, kind in _KINDS.items()])
+    file = _Columns(
+        stream,
+        [(name, kind, FINGERPRINT_BYTES * (kind == _FIXED)) for name, kind in _KINDS.items()],
+    )
     rows: list[Unit] = []
 
     def write() -> None:
         columns = zip(_KINDS.values(), zip(*rows, strict=True), strict=True)
-        file.add(len(rows), [(len(rows), [_build_page(_encode(kind, values), len(rows))]) for kind, values in columns])
+        file.add(
+            len(rows),
+            [
+                (len(rows), [_build_page(_encode(kind, values), len(rows))])
+                for kind, values in columns
+            ],
+        )
         rows.clear()
 
     for unit in units:
@@ -236,7 +282,9 @@ def write_units(stream: IO[bytes], units: Iterable[Unit]) -> int:
     return file.end()
 
 
-def write_blocks(stream: IO[bytes], classes: Iterable[tuple[int, int, Iterable[bytes]]]) -> tuple[int, list[int]]:
+def write_blocks(
+    stream: IO[bytes], classes: Iterable[tuple[int, int, Iterable[bytes]]]
+) -> tuple[int, list[int]]:
     """Write the file of blocks; for each class its number of blocks and of units, and the run of each block. Return length and offsets."""
     file = _Columns(stream, [("block", _FIXED, BLOCK_BYTES)])
     offsets = []
@@ -248,18 +296,28 @@ def write_blocks(stream: IO[bytes], classes: Iterable[tuple[int, int, Iterable[b
 
 def _encode(kind: str, values: Sequence[Any]) -> bytes:
     if kind in (_I32, _I64):
-        return b"".join(value.to_bytes(4 if kind == _I32 else 8, "little", signed=True) for value in values)
+        return b"".join(
+            value.to_bytes(4 if kind == _I32 else 8, "little", signed=True) for value in values
+        )
     if kind == _FIXED:
         return b"".join(values)
     plains = (value.encode() for value in values) if kind == _TEXT else values
-    return b"".join(chain.from_iterable((len(plain).to_bytes(4, "little"), plain) for plain in plains))
+    return b"".join(
+        chain.from_iterable((len(plain).to_bytes(4, "little"), plain) for plain in plains)
+    )
 
 
 def _decode(kind: str, data: bytes, count: int) -> list[Any]:
     if kind in (_I32, _I64, _FIXED):
         width = {_I32: 4, _I64: 8, _FIXED: FINGERPRINT_BYTES}[kind]
-        parts = (data[at : at + width] for at in range(0, min(len(data), (count + 1) * width), width))
-        return list(parts) if kind == _FIXED else [int.from_bytes(part, "little", signed=True) for part in parts]
+        parts = (
+            data[at : at + width] for at in range(0, min(len(data), (count + 1) * width), width)
+        )
+        return (
+            list(parts)
+            if kind == _FIXED
+            else [int.from_bytes(part, "little", signed=True) for part in parts]
+        )
     values, at = list[Any](), 0
     while at < len(data) and len(values) <= count:
         end = at + 4 + int.from_bytes(data[at : at + 4], "little")
@@ -271,7 +329,9 @@ def _decode(kind: str, data: bytes, count: int) -> list[Any]:
 class OpenSegment:
     """The two files of a segment, open for reading as they are needed. Use as a context manager."""
 
-    def __init__(self, path: str, units: int, classes: Sequence[UnitClass], lengths: tuple[int, int]) -> None:
+    def __init__(
+        self, path: str, units: int, classes: Sequence[UnitClass], lengths: tuple[int, int]
+    ) -> None:
         """`path` is that of the segment without the ends of its files' names, which have these lengths."""
         self.path, self.units, self.classes = path, units, classes
         self._lengths = lengths
@@ -293,7 +353,9 @@ class OpenSegment:
         if [column.name for column in file.footer.columns] != list(_KINDS):
             raise damaged("the columns are not those of an index", file.name)
         counts = [file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups)]
-        if sum(counts) != self.units or not all(0 < count <= _UNITS_PER_ROW_GROUP for count in counts):
+        if sum(counts) != self.units or not all(
+            0 < count <= _UNITS_PER_ROW_GROUP for count in counts
+        ):
             raise damaged(f"the file has {sum(counts):,} units, and not {self.units:,}", file.name)
         return file
 
@@ -314,7 +376,9 @@ class OpenSegment:
 
     def run(self, group: UnitClass, block: int) -> memoryview:
         """Read one block of all units of a class. Raises UnreadableError, if the bytes are not those that were written."""
-        return self._page(self._blocks, self._place(group, block)[0], group.units * BLOCK_BYTES, group.units)
+        return self._page(
+            self._blocks, self._place(group, block)[0], group.units * BLOCK_BYTES, group.units
+        )
 
     def expect(self, runs: Iterable[tuple[UnitClass, int]]) -> None:
         """Announce the runs of these blocks, which are fetched concurrently."""
@@ -328,11 +392,17 @@ class OpenSegment:
         data = memoryview(source.read(offset, _page_bytes(body_bytes, values)))
         body = data[len(data) - body_bytes :]
         # The header has the checksum.
-        if data[: len(data) - body_bytes] != build_page_header(body_bytes, values, zlib.crc32(body)):
-            raise damaged("the bytes are not those that were written", source.name, place=f"byte {offset:,}")
+        if data[: len(data) - body_bytes] != build_page_header(
+            body_bytes, values, zlib.crc32(body)
+        ):
+            raise damaged(
+                "the bytes are not those that were written", source.name, place=f"byte {offset:,}"
+            )
         return body
 
-    def read_units(self, *names: str, only: Callable[[range], bool] = lambda rows: True) -> Iterator[tuple[Any, ...]]:
+    def read_units(
+        self, *names: str, only: Callable[[range], bool] = lambda rows: True
+    ) -> Iterator[tuple[Any, ...]]:
         """Yield the position of each unit with the values of these columns; only of row groups whose range of positions is wanted."""
         file, start = self._units, 0
         indexes, kinds = [list(_KINDS).index(name) for name in names], list(_KINDS.values())
@@ -342,25 +412,40 @@ class OpenSegment:
             if only(range(start, start + count)):
                 wanted.append((number, start, count))
             start += count
-        spans = {(number, index): file.footer.chunk_meta(number, index).page_range for number, _, _ in wanted for index in indexes}
+        spans = {
+            (number, index): file.footer.chunk_meta(number, index).page_range
+            for number, _, _ in wanted
+            for index in indexes
+        }
         if sum(end - begin for begin, end in spans.values()) > file.source.size:
             raise damaged("pages overlap", file.name)
         file.source.prefetch((begin, end - begin) for begin, end in spans.values())
         for number, first, count in wanted:
-            columns = [self._decode(*spans[number, index], kinds[index], count) for index in indexes]
+            columns = [
+                self._decode(*spans[number, index], kinds[index], count) for index in indexes
+            ]
             yield from zip(range(first, first + count), *columns, strict=True)
 
     def _decode(self, start: int, end: int, kind: str, count: int) -> list[Any]:
         source, length = self._units.source, end - start
         if length > _MOST_HEADER + count * _MOST_VALUE:
             raise damaged("a page is too large", source.name, place=f"byte {start:,}")
-        body_bytes = next((size for size in range(length, max(0, length - _MOST_HEADER), -1) if _page_bytes(size, count) == length), 0)
+        body_bytes = next(
+            (
+                size
+                for size in range(length, max(0, length - _MOST_HEADER), -1)
+                if _page_bytes(size, count) == length
+            ),
+            0,
+        )
         try:
             values = _decode(kind, bytes(self._page(source, start, body_bytes, count)), count)
         except ValueError:
             values = []
         if len(values) != count:
-            raise damaged("the page has other values than its row group", source.name, place=f"byte {start:,}")
+            raise damaged(
+                "the page has other values than its row group", source.name, place=f"byte {start:,}"
+            )
         return values
 
 

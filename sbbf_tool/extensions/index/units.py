@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from sbbf_tool.bloom import DEFAULT_FPP, sizing
 from sbbf_tool.bloom.filter import BLOCK_BYTES, BloomFilter
 from sbbf_tool.bloom.filter_size import Sizing
-from sbbf_tool.errors import AuthenticationError, NoColumnError, SbbfError, UnreadableError, UsageError
+from sbbf_tool.errors import (
+    AuthenticationError,
+    NoColumnError,
+    SbbfError,
+    UnreadableError,
+    UsageError,
+)
 from sbbf_tool.extensions.index.segment import WHOLE_FILE, describe_type
 from sbbf_tool.file.doubts import doubt_of_chunk, doubt_of_filter
 from sbbf_tool.file.missing_column import find_missing
@@ -84,22 +90,44 @@ class IndexUnits(ReadingVerb[FileUnits]):
         return Needs(data=True, columns=(self.column,))
 
     def on(self, file: ParquetFile) -> FileUnits:
-        rows = sum(file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups))
+        rows = sum(
+            file.footer.num_rows(number) or 0 for number in range(file.footer.num_row_groups)
+        )
         named_columns = file.name_columns((self.column,))
         try:
             column = find_column(file.footer.columns, self.column)
             numbers = _numbers_with_values(file, column)
             _ensure_usable(file, column)
             file.expect_filters([column], whole=True, row_groups=numbers)
-            return replace(_Units(self, file, column, numbers).build(rows), named_columns=named_columns)
+            return replace(
+                _Units(self, file, column, numbers).build(rows), named_columns=named_columns
+            )
         except AuthenticationError:
             raise
         except SbbfError as error:
-            is_missing, tables = isinstance(error, NoColumnError), (file.run.reuse or Reuse()).tables
-            missing = find_missing(file, file.run.path, self.column, strict=False, tables=tables) if is_missing else None
+            is_missing, tables = (
+                isinstance(error, NoColumnError),
+                (file.run.reuse or Reuse()).tables,
+            )
+            missing = (
+                find_missing(file, file.run.path, self.column, strict=False, tables=tables)
+                if is_missing
+                else None
+            )
             is_null = missing is not None and missing.is_certain and missing.partition_value is None
-            units = (FileUnit(WHOLE_FILE, rows, None, None, bytes(sizing.MIN_BYTES), 0.0),) if is_null else ()
-            return FileUnits(file.name, "{}", rows, units, None if units else error.message, named_columns=named_columns)
+            units = (
+                (FileUnit(WHOLE_FILE, rows, None, None, bytes(sizing.MIN_BYTES), 0.0),)
+                if is_null
+                else ()
+            )
+            return FileUnits(
+                file.name,
+                "{}",
+                rows,
+                units,
+                None if units else error.message,
+                named_columns=named_columns,
+            )
 
 
 def _numbers_with_values(file: ParquetFile, column: Column) -> list[int]:
@@ -119,17 +147,25 @@ def _ensure_usable(file: ParquetFile, column: Column) -> None:
     """Raise UnreadableError if values of the column may be other ones for a reader than those that are hashed."""
     keys = () if file.is_in_table else partition_values(f"{os.path.dirname(file.name)}/")
     if any(key.casefold() == column.path[0].casefold() for key in keys):
-        raise UnreadableError("a folder states a value of the column, which readers may use in place of the stored ones")
+        raise UnreadableError(
+            "a folder states a value of the column, which readers may use in place of the stored ones"
+        )
     if reason := column.doubt or equals.uncertainty(file.footer, column):
         raise UnreadableError(reason)
     if column.variant or column.is_null_typed or column.physical == "BOOLEAN":
-        raise UnreadableError(f"no filter excludes values of a column of type {column.type_name}" if not column.variant else "VARIANT")
+        raise UnreadableError(
+            f"no filter excludes values of a column of type {column.type_name}"
+            if not column.variant
+            else "VARIANT"
+        )
 
 
 class _Units:
     """The units of one file."""
 
-    def __init__(self, verb: IndexUnits, file: ParquetFile, column: Column, numbers: list[int]) -> None:
+    def __init__(
+        self, verb: IndexUnits, file: ParquetFile, column: Column, numbers: list[int]
+    ) -> None:
         self._verb, self._file, self._column, self._numbers = verb, file, column, numbers
         # The FPP of a file is at most the sum of those of its units.
         self._fpp = None if verb.fpp is None else verb.fpp / max(1, len(numbers))
@@ -139,18 +175,33 @@ class _Units:
     def build(self, rows: int) -> FileUnits:
         filters = [self._stored(number) or self._new(number) for number in self._numbers]
         found = [bloom for bloom in filters if bloom is not None]
-        index_bytes, units = self._planned_bytes + sum(bloom.num_bytes for bloom in found), tuple[FileUnit, ...]()
+        index_bytes, units = (
+            self._planned_bytes + sum(bloom.num_bytes for bloom in found),
+            tuple[FileUnit, ...](),
+        )
         if not self._verb.dry_run:
             united = _unite(found, self._verb.fpp) if found else BloomFilter.empty(sizing.MIN_BYTES)
             if united is not None:
                 units = (self._unit(WHOLE_FILE, self._numbers, united),)
             else:
-                units = tuple(self._unit(number, [number], bloom) for number, bloom in zip(self._numbers, found, strict=True))
+                units = tuple(
+                    self._unit(number, [number], bloom)
+                    for number, bloom in zip(self._numbers, found, strict=True)
+                )
             index_bytes = sum(len(unit.bitset) for unit in units)
         if sum(unit.fpp for unit in units) > sizing.SATURATED_FPP:
             raise UnreadableError("its filters exclude fewer than half of the values")
         kind = json.dumps(describe_type(self._column), sort_keys=True)
-        return FileUnits(self._file.name, kind, rows, units, None, self._filter_bytes, self._data_bytes, index_bytes)
+        return FileUnits(
+            self._file.name,
+            kind,
+            rows,
+            units,
+            None,
+            self._filter_bytes,
+            self._data_bytes,
+            index_bytes,
+        )
 
     def _stored(self, number: int) -> BloomFilter | None:
         """Return the filter of a row group as it lies in the file; None if a query would not trust it, or if it is too weak."""
@@ -198,7 +249,11 @@ class _Units:
         """Return the bounds of these row groups; None if they are unknown for one of them."""
         footer, column, pairs = self._file.footer, self._column, list[tuple[bytes, bytes]]()
         for number in numbers:
-            stated = stated_bounds(footer, number, column) if bounds(footer, number, column) is not None else None
+            stated = (
+                stated_bounds(footer, number, column)
+                if bounds(footer, number, column) is not None
+                else None
+            )
             if stated is None or max(map(len, stated)) > _MOST_BOUND_BYTES:
                 return None
             pairs.append(stated)

@@ -36,7 +36,9 @@ class IndexedFiles(Frozen, RowView):
         from sbbf_tool.extensions.index.lake_index import prune_index
 
         if where is None:
-            raise UsageError("an index needs the option 'where', a condition such as user_id IN (42, 43)")
+            raise UsageError(
+                "an index needs the option 'where', a condition such as user_id IN (42, 43)"
+            )
         values = dict(parse_query(where).conditions)
         return (ListedFile(path) for name in names for path in prune_index(name, values))
 

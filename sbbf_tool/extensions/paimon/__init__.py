@@ -19,7 +19,12 @@ from sbbf_tool.exports import exports
 from sbbf_tool.extension import Extension
 
 EXTENSION = Extension(
-    commands={"paimon": (f"{__name__}.commands", "Inspect, query, build, verify, check, add and remove Paimon's file indexes.")},
+    commands={
+        "paimon": (
+            f"{__name__}.commands",
+            "Inspect, query, build, verify, check, add and remove Paimon's file indexes.",
+        )
+    },
     documents={
         "paimon-inspect": f"{__name__}.reports:PaimonInspectReport",
         "paimon-probe": f"{__name__}.reports:PaimonProbeReport",
@@ -30,7 +35,10 @@ EXTENSION = Extension(
         "paimon-remove-index": f"{__name__}.reports:RemoveIndexReport",
     },
     rules={"paimon-check": f"{__name__}.rules:INDEX_RULES"},
-    fixes={"add_paimon_index": ("paimon", "add-index"), "remove_paimon_index": ("paimon", "remove-index")},
+    fixes={
+        "add_paimon_index": ("paimon", "add-index"),
+        "remove_paimon_index": ("paimon", "remove-index"),
+    },
     writers={"paimon": f"{__name__}.writer:PAIMON"},
     corpus={"paimon": f"{__name__}.corpus:make_paimon"},
     views={"paimon": f"{__name__}.view:make_view"},

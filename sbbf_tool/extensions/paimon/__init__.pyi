@@ -6,7 +6,9 @@ from sbbf_tool.extensions.paimon.verbs.build import build_paimon_index as build_
 from sbbf_tool.extensions.paimon.verbs.check import check_paimon as check_paimon
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon as inspect_paimon
 from sbbf_tool.extensions.paimon.verbs.probe import probe_paimon as probe_paimon
-from sbbf_tool.extensions.paimon.verbs.remove_index import remove_paimon_index as remove_paimon_index
+from sbbf_tool.extensions.paimon.verbs.remove_index import (
+    remove_paimon_index as remove_paimon_index,
+)
 from sbbf_tool.extensions.paimon.verbs.verify import verify_paimon as verify_paimon
 
 EXTENSION: Extension

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 16
 _TYPES = {
     **dict.fromkeys(("string", "large_string"), DataType("VARCHAR", MAX_LENGTH)),
-    **dict.fromkeys(("binary", "large_binary", "fixed_size_binary"), DataType("VARBINARY", MAX_LENGTH)),
+    **dict.fromkeys(
+        ("binary", "large_binary", "fixed_size_binary"), DataType("VARBINARY", MAX_LENGTH)
+    ),
     **dict.fromkeys(("time32", "time64"), DataType("TIME")),
     **dict.fromkeys(("list", "large_list"), DataType("ARRAY")),
     "int8": DataType("TINYINT"),
@@ -63,7 +65,9 @@ _TYPES = {
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY_MICROS = 86_400_000_000
 _YEAR_1901_NANOS = -25_202 * _DAY_MICROS * 1000
-_ORC_HINT = "give its type, such as TIMESTAMP(3): ORC files do not state the precision of a timestamp"
+_ORC_HINT = (
+    "give its type, such as TIMESTAMP(3): ORC files do not state the precision of a timestamp"
+)
 
 
 def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
@@ -83,8 +87,12 @@ def hash_parquet(data: bytes, columns: ColumnTypes) -> ColumnHashes:
             raw = without_int96(data[tail.start : tail.start + tail.length])
             metadata = parquet.read_metadata(pa.BufferReader(MAGIC + raw + build_tail(raw)))
             file = parquet.ParquetFile(pa.BufferReader(data), metadata=metadata)
-    batches = file.iter_batches(_BATCH_ROWS, columns=sorted({indexed.column for indexed in columns}))
-    return ColumnHashes(types, iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches)))
+    batches = file.iter_batches(
+        _BATCH_ROWS, columns=sorted({indexed.column for indexed in columns})
+    )
+    return ColumnHashes(
+        types, iterate_batches("Parquet", (_hash_batch(batch, types) for batch in batches))
+    )
 
 
 def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
@@ -95,17 +103,29 @@ def hash_orc(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     with _translate_errors("ORC"):
         file = orc.ORCFile(pa.BufferReader(data))
         schema = file.schema
-        _ = schema.names  # pyarrow decodes names only here; a name that is not UTF-8 raises ValueError
+        _ = (
+            schema.names
+        )  # pyarrow decodes names only here; a name that is not UTF-8 raises ValueError
     types = resolve_types(schema, columns, orc=True)
     names = sorted({indexed.column for indexed in columns})
-    stripes: Iterator[pa.RecordBatch] = (file.read_stripe(at, columns=names) for at in range(file.nstripes))
-    timestamps = {indexed: data_type for indexed, data_type in types.items() if data_type.root.startswith("TIMESTAMP")}
+    stripes: Iterator[pa.RecordBatch] = (
+        file.read_stripe(at, columns=names) for at in range(file.nstripes)
+    )
+    timestamps = {
+        indexed: data_type
+        for indexed, data_type in types.items()
+        if data_type.root.startswith("TIMESTAMP")
+    }
     if timestamps and not is_written_in_utc(data):
         stripes = _check_time_zones(stripes, timestamps)
-    return ColumnHashes(types, iterate_batches("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes)))
+    return ColumnHashes(
+        types, iterate_batches("ORC", (_hash_batch(batch, types, padded=True) for batch in stripes))
+    )
 
 
-def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]) -> Iterator[pa.RecordBatch]:
+def _check_time_zones(
+    batches: Iterator[pa.RecordBatch], timestamps: dict[IndexedColumn, DataType]
+) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a file that was not written in UTC; raise UsageError if its timestamps depend on the time zone.
 
     Paimon's Java code stores a TIMESTAMP_LTZ shifted by the time zone of the writing process. Before 1901, time zones used local mean time,
@@ -116,9 +136,15 @@ def _check_time_zones(batches: Iterator[pa.RecordBatch], timestamps: dict[Indexe
 
     for batch in batches:
         for indexed, data_type in timestamps.items():
-            earliest = pc.min(_take_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())).as_py()
-            if earliest is not None and (data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS):
-                raise UsageError(f"column {indexed}: the stored {data_type} depends on the time zone of its writer, which is not UTC")
+            earliest = pc.min(
+                _take_values(batch, indexed).cast(pa.timestamp("ns")).view(pa.int64())
+            ).as_py()
+            if earliest is not None and (
+                data_type.root == "TIMESTAMP_LTZ" or earliest < _YEAR_1901_NANOS
+            ):
+                raise UsageError(
+                    f"column {indexed}: the stored {data_type} depends on the time zone of its writer, which is not UTC"
+                )
         yield batch
 
 
@@ -131,16 +157,22 @@ def _translate_errors(file_format: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
         if "out of range for nanosecond" in str(error):
-            raise UsageError("pyarrow cannot read ORC timestamps before 1677 or after 2262") from None
+            raise UsageError(
+                "pyarrow cannot read ORC timestamps before 1677 or after 2262"
+            ) from None
         raise UnreadableError(f"the {file_format} file cannot be read: {error!s:.120}") from None
 
 
-def iterate_batches(file_format: str, batches: Iterator[dict[IndexedColumn, HashBatch]]) -> Iterator[dict[IndexedColumn, HashBatch]]:
+def iterate_batches(
+    file_format: str, batches: Iterator[dict[IndexedColumn, HashBatch]]
+) -> Iterator[dict[IndexedColumn, HashBatch]]:
     with _translate_errors(file_format):
         yield from batches
 
 
-def resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dict[IndexedColumn, DataType]:
+def resolve_types(
+    schema: pa.Schema, columns: ColumnTypes, *, orc: bool
+) -> dict[IndexedColumn, DataType]:
     """Return the types that determine the hashes of columns: those of the table or, without one, of the file.
 
     Raises UsageError for a column that the schema lacks, or whose type is unknown or has no hash in Paimon.
@@ -150,7 +182,10 @@ def resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dict
         stored = stored_type(schema, indexed)
         data_type = table_type or infer_type(stored, orc=orc)
         if data_type is None:
-            raise UsageError(f"column {indexed}: the file does not determine the Paimon type", hint=_ORC_HINT if orc else "give its type")
+            raise UsageError(
+                f"column {indexed}: the file does not determine the Paimon type",
+                hint=_ORC_HINT if orc else "give its type",
+            )
         if key_of(data_type) is None:
             raise UsageError(f"column {indexed}: Paimon has no Bloom filter for type {data_type}")
         types[indexed] = data_type
@@ -160,19 +195,27 @@ def resolve_types(schema: pa.Schema, columns: ColumnTypes, *, orc: bool) -> dict
 def stored_type(schema: pa.Schema, indexed: IndexedColumn) -> pa.DataType:
     """Return the type of the values of a column (in a map, its item type). Raises UsageError if the schema lacks it."""
     if schema.names.count(indexed.column) != 1:
-        raise UsageError(f"there is no column {indexed.column!r}", hint=f"the columns of the file are {', '.join(schema.names[:12])}")
+        raise UsageError(
+            f"there is no column {indexed.column!r}",
+            hint=f"the columns of the file are {', '.join(schema.names[:12])}",
+        )
     stored = schema.field(indexed.column).type
     if indexed.key is None:
         return stored
     if not _is_text_map(stored):
-        raise UsageError(f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}")
+        raise UsageError(
+            f"column {indexed.column} is not a map with text keys, so it has no entry {indexed.key!r}"
+        )
     return stored.item_type
 
 
 def _is_text_map(stored: pa.DataType) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_map(stored) and (pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type)))
+    return bool(
+        pa.types.is_map(stored)
+        and (pa.types.is_string(stored.key_type) or pa.types.is_large_string(stored.key_type))
+    )
 
 
 def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
@@ -189,15 +232,26 @@ def infer_type(stored: pa.DataType, *, orc: bool) -> DataType | None:
     return _TYPES.get(re.split(r"\W", str(stored), maxsplit=1)[0])
 
 
-def _hash_batch(batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, padded: bool = False) -> dict[IndexedColumn, HashBatch]:
+def _hash_batch(
+    batch: pa.RecordBatch, types: dict[IndexedColumn, DataType], *, padded: bool = False
+) -> dict[IndexedColumn, HashBatch]:
     """Hash one batch; `padded` means that CHAR values have trailing blanks."""
     return {
-        indexed: hash_values(_take_values(batch, indexed), batch.num_rows, data_type, indexed, padded=padded)
+        indexed: hash_values(
+            _take_values(batch, indexed), batch.num_rows, data_type, indexed, padded=padded
+        )
         for indexed, data_type in types.items()
     }
 
 
-def hash_values(values: pa.Array, rows: int, data_type: DataType, indexed: IndexedColumn, *, padded: bool = False) -> HashBatch:
+def hash_values(
+    values: pa.Array,
+    rows: int,
+    data_type: DataType,
+    indexed: IndexedColumn,
+    *,
+    padded: bool = False,
+) -> HashBatch:
     """Hash the values, without nulls, of these rows of a column. Raises UnreadableError if they contradict the type."""
     keys, distinct_values = _find_keys(values, data_type, indexed, padded=padded)
     return HashBatch(rows, max(0, rows - len(values)), hash_keys(keys), distinct_values, keys)
@@ -209,7 +263,9 @@ def _take_values(batch: pa.RecordBatch, indexed: IndexedColumn) -> pa.Array:
 
     column = batch.column(indexed.column)
     if indexed.key is not None:
-        column = pc.map_lookup(column, pa.scalar(indexed.key, column.type.key_type), "all").flatten()
+        column = pc.map_lookup(
+            column, pa.scalar(indexed.key, column.type.key_type), "all"
+        ).flatten()
     return column.drop_null()
 
 
@@ -217,18 +273,25 @@ def read_int96(values: pa.Array) -> pa.Array:
     """Return timestamps of 12 bytes in microseconds, rounded down. Paimon's Java code writes negative nanoseconds of a day before 1970."""
     import pyarrow as pa
 
-    nanos_and_days = np.frombuffer(values.buffers()[1], [("nanos", "<i8"), ("day", "<i4")])[values.offset : values.offset + len(values)]
+    nanos_and_days = np.frombuffer(values.buffers()[1], [("nanos", "<i8"), ("day", "<i4")])[
+        values.offset : values.offset + len(values)
+    ]
     days = nanos_and_days["day"].astype(np.int64) - JULIAN_DAY_OF_EPOCH
     return pa.array(days * _DAY_MICROS + nanos_and_days["nanos"] // 1000).view(pa.timestamp("us"))
 
 
-def _find_keys(values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool) -> tuple[Keys, Any]:
+def _find_keys(
+    values: pa.Array, data_type: DataType, indexed: IndexedColumn, *, padded: bool
+) -> tuple[Keys, Any]:
     """Return the keys to hash and their values, without nulls; repeated text and binary values occur once."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if values.type == pa.binary(INT96_BYTES) and key_of(data_type) in (HashForm.MILLIS, HashForm.MICROS):
+    if values.type == pa.binary(INT96_BYTES) and key_of(data_type) in (
+        HashForm.MILLIS,
+        HashForm.MICROS,
+    ):
         values = read_int96(values)
     keys: Keys | None
     if key_of(data_type) is HashForm.BYTES:
@@ -253,9 +316,17 @@ def _convert_keys(values: pa.Array, data_type: DataType) -> Longs | None:
 
     kind, stored = key_of(data_type), values.type
     if kind is HashForm.FLOAT:
-        return float_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float32(stored) else None
+        return (
+            float_keys(values.to_numpy(zero_copy_only=False))
+            if pa.types.is_float32(stored)
+            else None
+        )
     if kind is HashForm.DOUBLE:
-        return double_keys(values.to_numpy(zero_copy_only=False)) if pa.types.is_float64(stored) else None
+        return (
+            double_keys(values.to_numpy(zero_copy_only=False))
+            if pa.types.is_float64(stored)
+            else None
+        )
     if kind is HashForm.INTEGER or (kind is HashForm.TIME and pa.types.is_int32(stored)):
         return _to_longs(values) if pa.types.is_signed_integer(stored) else None
     if kind is HashForm.DATE:
@@ -272,7 +343,9 @@ def _to_longs(values: pa.Array) -> Longs:
     return np.asarray(values.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-UTC_NAMES = frozenset(("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu"))
+UTC_NAMES = frozenset(
+    ("UTC", "GMT", "Etc/UTC", "Etc/GMT", "Universal", "Zulu", "Etc/Universal", "Etc/Zulu")
+)
 
 _NONE = 0
 _CODECS = {1: "deflate", 5: "zstandard"}
@@ -297,7 +370,9 @@ def _read_zones(data: bytes) -> Iterator[str]:
     footer = _decompress(data[postscript_at - footer_length : postscript_at], compression)
     stripes = [value for field, value in _parse_fields(footer) if field == 3]
     for stripe in stripes[:_MAX_STRIPES]:
-        at, index, rows, length = (dict(_parse_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4))
+        at, index, rows, length = (
+            dict(_parse_fields(stripe)).get(field, 0) for field in (1, 2, 3, 4)
+        )
         start = at + index + rows
         zone = dict(_parse_fields(_decompress(data[start : start + length], compression))).get(3)
         yield zone.decode("ascii", "replace") if zone else ""

@@ -42,7 +42,9 @@ class BloomFilter64:
         if not bits.size:
             raise UnreadableError("the filter has no bits")
         if bits.size > _MAX_BYTES:
-            raise UnreadableError(f"a filter of {bits.size} bytes is too large: its number of bits does not fit in a Java int")
+            raise UnreadableError(
+                f"a filter of {bits.size} bytes is too large: its number of bits does not fit in a Java int"
+            )
         if not 0 <= k < 1 << 32:
             raise UsageError(f"k must fit in 32 bits, not {k}")
         self.bits = bits
@@ -70,7 +72,9 @@ class BloomFilter64:
     def insert(self, hashes: Hashes) -> None:
         """Set the bits of each hash (uint64, any order, repeats allowed)."""
         if self.k > MAX_PROBES:
-            raise UsageError(f"cannot insert with {self.k} hash functions; the limit is {MAX_PROBES}")
+            raise UsageError(
+                f"cannot insert with {self.k} hash functions; the limit is {MAX_PROBES}"
+            )
         for start in range(0, len(hashes), _CHUNK):
             h1, h2 = _split_hashes(hashes[start : start + _CHUNK])
             for i in range(1, self.k + 1):
@@ -96,7 +100,9 @@ class BloomFilter64:
 
     def _positions(self, h1: NDArray[np.int32], h2: NDArray[np.int32], i: int) -> NDArray[np.int32]:
         positions = h1 + h2 * np.int32(i)
-        positions ^= positions >> 31  # the shift gives all ones for negative numbers: the same as ~, without a branch
+        positions ^= (
+            positions >> 31
+        )  # the shift gives all ones for negative numbers: the same as ~, without a branch
         positions %= np.int32(self.num_bits)
         return positions
 
@@ -127,8 +133,12 @@ def _split_hashes(hashes: Hashes) -> tuple[NDArray[np.int32], NDArray[np.int32]]
 def parse_bloom64(body: bytes) -> BloomFilter64:
     """Parse a filter from the bytes of its index, copying the bits. Raises UnreadableError for fewer than 5 bytes."""
     if len(body) < 5:
-        raise UnreadableError(f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 for the bits")
-    return BloomFilter64(np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big"))
+        raise UnreadableError(
+            f"the bloom-filter index has {len(body)} bytes; expected at least 5: 4 for k and 1 for the bits"
+        )
+    return BloomFilter64(
+        np.frombuffer(body, np.uint8, offset=4).copy(), int.from_bytes(body[:4], "big")
+    )
 
 
 def build_bloom64(bloom: BloomFilter64) -> bytes:

@@ -58,7 +58,9 @@ def insert(bits: bytearray, num_hash_functions: int, hash64: int) -> None:
 
 def contains(bits: bytes | bytearray, num_hash_functions: int, hash64: int) -> bool:
     """Return whether every bit of a hash is set."""
-    return all(bits[p >> 3] & (1 << (p & 7)) for p in positions(hash64, num_hash_functions, len(bits) * 8))
+    return all(
+        bits[p >> 3] & (1 << (p & 7)) for p in positions(hash64, num_hash_functions, len(bits) * 8)
+    )
 
 
 DEFAULT_ITEMS = 1_000_000
@@ -79,7 +81,9 @@ def compute_sizing(items: int, fpp: float) -> tuple[int, int]:
         raise UsageError(f"items must fit in a 64-bit integer, not {items}")
     ln2 = math.log(2)
     raw_num_bits = _int_of(float(-items) * _log(fpp) / (ln2 * ln2))
-    num_bits = to_int32(raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8)))  # a multiple of 8 grows by 8, as in Paimon
+    num_bits = to_int32(
+        raw_num_bits + 8 - int(math.fmod(raw_num_bits, 8))
+    )  # a multiple of 8 grows by 8, as in Paimon
     if num_bits < 0:
         message = f"the filter size that Paimon computes for {items} items at fpp {fpp!r} overflows or is negative"
         raise UsageError(message, hint="use fewer items or a larger fpp")

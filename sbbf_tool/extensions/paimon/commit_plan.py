@@ -32,16 +32,47 @@ from sbbf_tool.extensions.paimon.manifest import (
     parse_manifest_list,
 )
 from sbbf_tool.extensions.paimon.table import EMBEDDED, FILE, NONE, PaimonTable
-from sbbf_tool.extensions.paimon.table_schema import KNOWN_FIELDS, PaimonSnapshot, TableSchema, build_snapshot
+from sbbf_tool.extensions.paimon.table_schema import (
+    KNOWN_FIELDS,
+    PaimonSnapshot,
+    TableSchema,
+    build_snapshot,
+)
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import optional
 
-KNOWN_ENTRY_FIELDS = frozenset(("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE"))
+KNOWN_ENTRY_FIELDS = frozenset(
+    ("_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_TOTAL_BUCKETS", "_FILE")
+)
 KNOWN_FILE_FIELDS = frozenset(
     (
-        *("_FILE_NAME", "_FILE_SIZE", "_ROW_COUNT", "_MIN_KEY", "_MAX_KEY", "_KEY_STATS", "_VALUE_STATS", "_MIN_SEQUENCE_NUMBER"),
-        *("_MAX_SEQUENCE_NUMBER", "_SCHEMA_ID", "_LEVEL", "_EXTRA_FILES", "_CREATION_TIME", "_DELETE_ROW_COUNT", "_EMBEDDED_FILE_INDEX"),
-        *("_FILE_SOURCE", "_VALUE_STATS_COLS", "_EXTERNAL_PATH", "_FIRST_ROW_ID", "_WRITE_COLS", "_WRITE_COLS_SEQUENCES"),
+        *(
+            "_FILE_NAME",
+            "_FILE_SIZE",
+            "_ROW_COUNT",
+            "_MIN_KEY",
+            "_MAX_KEY",
+            "_KEY_STATS",
+            "_VALUE_STATS",
+            "_MIN_SEQUENCE_NUMBER",
+        ),
+        *(
+            "_MAX_SEQUENCE_NUMBER",
+            "_SCHEMA_ID",
+            "_LEVEL",
+            "_EXTRA_FILES",
+            "_CREATION_TIME",
+            "_DELETE_ROW_COUNT",
+            "_EMBEDDED_FILE_INDEX",
+        ),
+        *(
+            "_FILE_SOURCE",
+            "_VALUE_STATS_COLS",
+            "_EXTERNAL_PATH",
+            "_FIRST_ROW_ID",
+            "_WRITE_COLS",
+            "_WRITE_COLS_SEQUENCES",
+        ),
     )
 )
 """Every field of the metadata of a data file in Paimon 0.8 to 2.1. A newer field might be wrong after an index is added."""
@@ -65,7 +96,11 @@ class IndexChange(Frozen):
     @property
     def place(self) -> tuple[str, str | None, int]:
         """Where the index will be, its path if it is a file, and its bytes, as reports state them."""
-        return NONE if self.container is None else FILE if self.path else EMBEDDED, self.path, len(self.container or b"")
+        return (
+            NONE if self.container is None else FILE if self.path else EMBEDDED,
+            self.path,
+            len(self.container or b""),
+        )
 
 
 class CommitPlan(Frozen):
@@ -84,10 +119,18 @@ def check_publishable(table: PaimonTable) -> None:
     _check_snapshot(table.snapshot, table.path)
     _read_manifest_lists(table, table.snapshot)
     for name in table.manifest_names():
-        _check_fields(parse_file(table.files, table.manifest_path(name), _parse_writable_header), table.path)
+        _check_fields(
+            parse_file(table.files, table.manifest_path(name), _parse_writable_header), table.path
+        )
 
 
-def plan_commit(table: PaimonTable, snapshot: PaimonSnapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
+def plan_commit(
+    table: PaimonTable,
+    snapshot: PaimonSnapshot,
+    changes: Sequence[IndexChange],
+    now_millis: int,
+    unique: str,
+) -> CommitPlan:
     """Plan the files that change these indexes in the snapshot of the table. The names of the files contain `unique`.
 
     Raises RefusedError for fields of a Paimon version that this tool does not support, and for manifests that are not Avro.
@@ -96,27 +139,44 @@ def plan_commit(table: PaimonTable, snapshot: PaimonSnapshot, changes: Sequence[
     try:
         return _plan(table, snapshot, changes, now_millis, unique)
     except UsageError as error:  # a record that does not fit its schema
-        raise RefusedError(f"its manifests cannot be rewritten: {error.message}", file=table.path) from None
+        raise RefusedError(
+            f"its manifests cannot be rewritten: {error.message}", file=table.path
+        ) from None
 
 
-def _plan(table: PaimonTable, snapshot: PaimonSnapshot, changes: Sequence[IndexChange], now_millis: int, unique: str) -> CommitPlan:
+def _plan(
+    table: PaimonTable,
+    snapshot: PaimonSnapshot,
+    changes: Sequence[IndexChange],
+    now_millis: int,
+    unique: str,
+) -> CommitPlan:
     rewritten = list(_rewrite_manifests(table, changes))
     list_header, base = _read_manifest_lists(table, snapshot)
     manifests: list[tuple[str, bytes]] = []
 
     def add_manifest(header: AvroHeader, entries: Entries) -> dict[str, Any]:
         """Add a manifest; return its record in a manifest list."""
-        name, data = f"manifest-{unique}-{len(manifests)}", build_file(header, (record for _, record in entries))
+        name, data = (
+            f"manifest-{unique}-{len(manifests)}",
+            build_file(header, (record for _, record in entries)),
+        )
         manifests.append((name, data))
-        return build_list_record(fields_of(list_header.schema), name, len(data), entries, table.schema)
+        return build_list_record(
+            fields_of(list_header.schema), name, len(data), entries, table.schema
+        )
 
     delta = [add_manifest(header, entries) for header, entries in rewritten]
     entries_by_manifest = [parse_manifest(data) for _, data in manifests]
-    identities = {entry.identity for entries in entries_by_manifest for entry in entries if entry.kind == ADD}
+    identities = {
+        entry.identity for entries in entries_by_manifest for entry in entries if entry.kind == ADD
+    }
     base = list(_forget_entries(table, identities, base, add_manifest))
     _check_outcome(table, changes, entries_by_manifest, base, dict(manifests))
     record = _build_snapshot_record(snapshot, table.schema, now_millis, unique)
-    for at, (field, records) in enumerate((("baseManifestList", base), ("deltaManifestList", delta))):
+    for at, (field, records) in enumerate(
+        (("baseManifestList", base), ("deltaManifestList", delta))
+    ):
         name, data = f"manifest-list-{unique}-{at}", build_file(list_header, records)
         manifests.append((name, data))
         record[field] = name
@@ -136,7 +196,9 @@ def _forget_entries(
     for list_record in base:
         path = table.manifest_path(list_record["_FILE_NAME"])
         entries = parse_file(table.files, path, parse_manifest) if deleted else []
-        remaining = [(entry.kind, entry.record) for entry in entries if entry.identity not in deleted]
+        remaining = [
+            (entry.kind, entry.record) for entry in entries if entry.identity not in deleted
+        ]
         if len(remaining) == len(entries):
             yield list_record
         elif remaining:
@@ -160,27 +222,46 @@ def _check_outcome(
     entries = [entry for each in delta for entry in each]
     for name in (record["_FILE_NAME"] for record in base):
         entries += (
-            parse_manifest(manifests[name]) if name in manifests else parse_file(table.files, table.manifest_path(name), parse_manifest)
+            parse_manifest(manifests[name])
+            if name in manifests
+            else parse_file(table.files, table.manifest_path(name), parse_manifest)
         )
     deleted = {entry.identity for entry in entries if entry.kind == DELETE}
-    after = [entry.identity for entry in entries if entry.kind == ADD and entry.identity not in deleted]
+    after = [
+        entry.identity for entry in entries if entry.kind == ADD and entry.identity not in deleted
+    ]
     former = {change.entry.identity for change in changes}
-    if before - set(after) != former or len(after) != len(before) or {each[:4] for each in after} != {each[:4] for each in before}:
+    if (
+        before - set(after) != former
+        or len(after) != len(before)
+        or {each[:4] for each in after} != {each[:4] for each in before}
+    ):
         raise RefusedError("the commit would change the data files of the table", file=table.path)
 
 
 def _check_snapshot(snapshot: PaimonSnapshot, path: str) -> None:
     if unknown := sorted(snapshot.record.keys() - KNOWN_FIELDS):
-        raise RefusedError(f"snapshot {snapshot.id} has fields of a newer Paimon: {', '.join(unknown)}", file=path)
+        raise RefusedError(
+            f"snapshot {snapshot.id} has fields of a newer Paimon: {', '.join(unknown)}", file=path
+        )
     version = snapshot.record.get("version")
     if version != SNAPSHOT_VERSION:
-        raise RefusedError(f"snapshot {snapshot.id} has version {version!r:.20}; only {SNAPSHOT_VERSION} is supported", file=path)
+        raise RefusedError(
+            f"snapshot {snapshot.id} has version {version!r:.20}; only {SNAPSHOT_VERSION} is supported",
+            file=path,
+        )
 
 
-def _build_snapshot_record(snapshot: PaimonSnapshot, schema: TableSchema, now_millis: int, unique: str) -> dict[str, Any]:
+def _build_snapshot_record(
+    snapshot: PaimonSnapshot, schema: TableSchema, now_millis: int, unique: str
+) -> dict[str, Any]:
     """Build the fields of the next snapshot: the fields of the previous one, except for fields that every commit sets."""
     before = snapshot.record
-    record = {name: value for name, value in before.items() if name not in ("properties", "operation", "writerVersion")}
+    record = {
+        name: value
+        for name, value in before.items()
+        if name not in ("properties", "operation", "writerVersion")
+    }
     record |= {
         "id": snapshot.id + 1,
         "schemaId": schema.id,
@@ -202,12 +283,18 @@ def _build_snapshot_record(snapshot: PaimonSnapshot, schema: TableSchema, now_mi
     return record
 
 
-def _rewrite_manifests(table: PaimonTable, changes: Sequence[IndexChange]) -> Iterator[tuple[AvroHeader, Entries]]:
+def _rewrite_manifests(
+    table: PaimonTable, changes: Sequence[IndexChange]
+) -> Iterator[tuple[AvroHeader, Entries]]:
     """Yield new manifests, each with the schema of the manifests its entries come from, so that every field keeps its value."""
     changes_by_identity = {change.entry.identity: change for change in changes}
     groups: dict[str, tuple[AvroHeader, list[IndexChange]]] = {}
     for name in table.manifest_names():
-        matches, header = parse_file(table.files, table.manifest_path(name), lambda data: _take_changes(data, changes_by_identity))
+        matches, header = parse_file(
+            table.files,
+            table.manifest_path(name),
+            lambda data: _take_changes(data, changes_by_identity),
+        )
         if header is not None:
             groups.setdefault(header.schema_text, (header, []))[1].extend(matches)
     if changes_by_identity:
@@ -216,13 +303,20 @@ def _rewrite_manifests(table: PaimonTable, changes: Sequence[IndexChange]) -> It
         _check_fields(header, table.path)
         for start in range(0, len(group), _ENTRIES_PER_MANIFEST):
             part = group[start : start + _ENTRIES_PER_MANIFEST]
-            yield header.renew(), [(kind, _build_entry(kind, change)) for change in part for kind in (DELETE, ADD)]
+            yield (
+                header.renew(),
+                [(kind, _build_entry(kind, change)) for change in part for kind in (DELETE, ADD)],
+            )
 
 
-def _take_changes(data: bytes, changes: dict[Identity, IndexChange]) -> tuple[list[IndexChange], AvroHeader | None]:
+def _take_changes(
+    data: bytes, changes: dict[Identity, IndexChange]
+) -> tuple[list[IndexChange], AvroHeader | None]:
     """Remove the changes of data files in a manifest from `changes`; return them and the manifest's header (None without them)."""
     identities = [entry.identity for entry in parse_manifest(data) if entry.kind == ADD]
-    matches = [changes.pop(identity) for identity in dict.fromkeys(identities) if identity in changes]
+    matches = [
+        changes.pop(identity) for identity in dict.fromkeys(identities) if identity in changes
+    ]
     return matches, _parse_writable_header(data) if matches else None
 
 
@@ -234,7 +328,10 @@ def _build_entry(kind: int, change: IndexChange) -> dict[str, Any]:
         names = [] if change.path is None else [change.path.rpartition("/")[2]]
         record["_FILE"] = {
             **record["_FILE"],
-            "_EXTRA_FILES": [*(name for name in old.extra_files if name not in old.index_files), *names],
+            "_EXTRA_FILES": [
+                *(name for name in old.extra_files if name not in old.index_files),
+                *names,
+            ],
             "_EMBEDDED_FILE_INDEX": change.container if change.path is None else None,
         }
     return record
@@ -254,18 +351,38 @@ def _check_fields(header: AvroHeader, path: str) -> None:
     file_schema = without_null(entry.get("_FILE", "null"))
     file = fields_of(file_schema) if kind_of(file_schema) == "record" else {}
     if unknown := (entry.keys() - KNOWN_ENTRY_FIELDS) | (file.keys() - KNOWN_FILE_FIELDS):
-        raise RefusedError(f"its manifests have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=path)
+        raise RefusedError(
+            f"its manifests have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=path
+        )
     if not file.keys() >= {"_EXTRA_FILES", "_EMBEDDED_FILE_INDEX"}:
-        raise RefusedError("its manifests were written by Paimon before 0.8, which has no file indexes", file=path)
+        raise RefusedError(
+            "its manifests were written by Paimon before 0.8, which has no file indexes", file=path
+        )
 
 
-def _read_manifest_lists(table: PaimonTable, snapshot: PaimonSnapshot) -> tuple[AvroHeader, list[dict[str, Any]]]:
+def _read_manifest_lists(
+    table: PaimonTable, snapshot: PaimonSnapshot
+) -> tuple[AvroHeader, list[dict[str, Any]]]:
     """Return the header with the newer schema of the two manifest lists, which fits all records, and the records of both lists."""
     paths = map(table.manifest_path, snapshot.manifest_lists)
-    lists = [parse_file(table.files, path, lambda data: (_parse_writable_header(data), parse_manifest_list(data))) for path in paths]
+    lists = [
+        parse_file(
+            table.files,
+            path,
+            lambda data: (_parse_writable_header(data), parse_manifest_list(data)),
+        )
+        for path in paths
+    ]
     headers = [header for header, _ in lists]
     header = max(headers, key=lambda each: len(fields_of(each.schema)))
     if unknown := set().union(*(fields_of(each.schema) for each in headers)) - KNOWN_LIST_FIELDS:
-        raise RefusedError(f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}", file=table.path)
+        raise RefusedError(
+            f"its manifest lists have fields of a newer Paimon: {', '.join(sorted(unknown))}",
+            file=table.path,
+        )
     names = fields_of(header.schema)
-    return header.renew(), [{field: record.get(field) for field in names} for _, records in lists for _, record in records]
+    return header.renew(), [
+        {field: record.get(field) for field in names}
+        for _, records in lists
+        for _, record in records
+    ]

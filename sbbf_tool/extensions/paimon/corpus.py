@@ -68,14 +68,25 @@ class _Table(Frozen):
         }
         if not self.is_embedded:
             extra[f"{folder}/bucket-0/{_DATA_FILE}.index"] = self.index
-        return CorpusFile(folder, self.about, b"", self._questions(folder), extra=extra, format="paimon")
+        return CorpusFile(
+            folder, self.about, b"", self._questions(folder), extra=extra, format="paimon"
+        )
 
     def _questions(self, folder: str) -> tuple[Expectation, ...]:
         stored = _stored(self.kind)
         chosen = [*(plain for plain in stored if plain in self.kind.extremes), *stored[:2]]
         absent = [plain for plain in self.kind.absent(255) if plain not in stored][:ABSENT_VALUES]
         return tuple(
-            Expectation(folder, _COLUMN, (_COLUMN,), self.type, _text(self.kind, plain), plain.hex(), plain in stored, self.answer(plain))
+            Expectation(
+                folder,
+                _COLUMN,
+                (_COLUMN,),
+                self.type,
+                _text(self.kind, plain),
+                plain.hex(),
+                plain in stored,
+                self.answer(plain),
+            )
             for plain in (*chosen, *absent)
         )
 
@@ -94,11 +105,22 @@ class _Table(Frozen):
     def _manifests(self, folder: str, size: int) -> dict[str, bytes]:
         rows = sum(len(self.kind.stored(number)) + 1 for number in (0, 1))
         embedded, names = (self.index, []) if self.is_embedded else (None, [f"{_DATA_FILE}.index"])
-        file = describe_file(_DATA_FILE, size, rows, _EXTRA_FILES=names, _EMBEDDED_FILE_INDEX=embedded)
-        entry = {"_VERSION": 2, "_KIND": 0, "_PARTITION": EMPTY_ROW, "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
+        file = describe_file(
+            _DATA_FILE, size, rows, _EXTRA_FILES=names, _EMBEDDED_FILE_INDEX=embedded
+        )
+        entry = {
+            "_VERSION": 2,
+            "_KIND": 0,
+            "_PARTITION": EMPTY_ROW,
+            "_BUCKET": 0,
+            "_TOTAL_BUCKETS": -1,
+            "_FILE": file,
+        }
         manifest = build_file(avro_header(ENTRY_FIELDS), [entry])
         schema = parse_table_schema(self._schema())
-        list_entry = build_list_record(LIST_FIELDS, "manifest-0", len(manifest), [(ADD, entry)], schema)
+        list_entry = build_list_record(
+            LIST_FIELDS, "manifest-0", len(manifest), [(ADD, entry)], schema
+        )
         snapshot = _json(
             version=3,
             id=1,
@@ -129,26 +151,47 @@ def make_paimon() -> Iterator[CorpusFile]:
         kind = BY_NAME[kind_name]
         body = _build_body(kind)
         about = f"a column of {type_name} with an index file"
-        yield _Table(name, about, type_name, kind, _build_index(body), _answer_with(kind, body)).build()
+        yield _Table(
+            name, about, type_name, kind, _build_index(body), _answer_with(kind, body)
+        ).build()
     kind = BY_NAME["int64"]
     body = _build_body(kind)
     index = _build_index(body)
     sound = _answer_with(kind, body)
-    yield _Table("embedded", "the index is in the manifest", "BIGINT", kind, index, sound, is_embedded=True).build()
+    yield _Table(
+        "embedded", "the index is in the manifest", "BIGINT", kind, index, sound, is_embedded=True
+    ).build()
     several = build_container({"w": {KIND: body}, _COLUMN: {"bitmap": b"unknown", KIND: body}})
     about = "an index of two columns, with a bitmap before the Bloom filter"
     yield _Table("several-indexes", about, "BIGINT", kind, several, sound).build()
     unknown_index = build_container({_COLUMN: {"bitmap-of-a-later-version": b"unknown"}})
     about = "an index of an unknown type, which skips nothing"
-    yield _Table("unknown-index", about, "BIGINT", kind, unknown_index, lambda plain: CANNOT_SAY).build()
+    yield _Table(
+        "unknown-index", about, "BIGINT", kind, unknown_index, lambda plain: CANNOT_SAY
+    ).build()
     no_bits = bytes(len(body) - 4)
     for name, data, about in (
-        ("many-hash-functions", _build_index((200).to_bytes(4, "big") + no_bits), "k = 200, which Paimon reads as -56: it skips nothing"),
+        (
+            "many-hash-functions",
+            _build_index((200).to_bytes(4, "big") + no_bits),
+            "k = 200, which Paimon reads as -56: it skips nothing",
+        ),
         ("wrong-magic", b"\xff" + _build_index(body[:4] + no_bits)[1:], "the magic bytes differ"),
-        ("wrong-version", index[:8] + b"\0\0\0\2" + _build_index(body[:4] + no_bits)[12:], "version 2 of the container"),
+        (
+            "wrong-version",
+            index[:8] + b"\0\0\0\2" + _build_index(body[:4] + no_bits)[12:],
+            "version 2 of the container",
+        ),
         ("truncated", index[: len(index) // 2], "the second half of the index is missing"),
     ):
-        yield _Table(name, f"{about}; no reader may skip the file", "BIGINT", kind, data, lambda plain: CANNOT_SAY).build()
+        yield _Table(
+            name,
+            f"{about}; no reader may skip the file",
+            "BIGINT",
+            kind,
+            data,
+            lambda plain: CANNOT_SAY,
+        ).build()
 
 
 def _stored(kind: Kind) -> list[bytes]:
@@ -193,7 +236,11 @@ def nullable(kind: object) -> list[object]:
 
 
 def record(name: str, fields: Mapping[str, object]) -> dict[str, object]:
-    return {"type": "record", "name": name, "fields": [{"name": name, "type": kind, **_default(kind)} for name, kind in fields.items()]}
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": name, "type": kind, **_default(kind)} for name, kind in fields.items()],
+    }
 
 
 def _default(kind: object) -> dict[str, object]:
@@ -202,7 +249,9 @@ def _default(kind: object) -> dict[str, object]:
 
 def _stats(name: str) -> dict[str, object]:
     counts = nullable({"type": "array", "items": nullable("long")})
-    return record(f"record_{name}", {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": counts})
+    return record(
+        f"record_{name}", {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": counts}
+    )
 
 
 _TEXTS = {"type": "array", "items": "string"}

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.avro.file import iter_values, parse_header
 from sbbf_tool.extensions.avro.schema import Schema, fields_of, kind_of, logical_of, without_null
-from sbbf_tool.extensions.paimon.arrow_columns import hash_orc, hash_parquet, hash_values, iterate_batches, resolve_types, stored_type
+from sbbf_tool.extensions.paimon.arrow_columns import (
+    hash_orc,
+    hash_parquet,
+    hash_values,
+    iterate_batches,
+    resolve_types,
+    stored_type,
+)
 from sbbf_tool.extensions.paimon.fast_hash import ColumnHashes, ColumnTypes, HashBatch
 from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn
 from sbbf_tool.file.page_limit import MaxPageBytes, PageLimit
@@ -37,7 +44,9 @@ def hash_avro(data: bytes, columns: ColumnTypes) -> ColumnHashes:
     import pyarrow as pa
 
     header = parse_header(data)
-    schema = pa.schema([(name, _arrow_type(field)) for name, field in fields_of(header.schema).items()])
+    schema = pa.schema(
+        [(name, _arrow_type(field)) for name, field in fields_of(header.schema).items()]
+    )
     types = resolve_types(schema, columns, orc=False)
     rows = iter_values(data, header, raw_strings=True)
     return ColumnHashes(types, iterate_batches("Avro", _hash_rows(rows, types, schema)))
@@ -71,7 +80,9 @@ def _arrow_type(schema: Schema) -> pa.DataType:
     return types.get((kind, logical_of(schema)), pa.null())
 
 
-def _hash_rows(rows: Iterator[Any], types: dict[IndexedColumn, DataType], schema: pa.Schema) -> Iterator[dict[IndexedColumn, HashBatch]]:
+def _hash_rows(
+    rows: Iterator[Any], types: dict[IndexedColumn, DataType], schema: pa.Schema
+) -> Iterator[dict[IndexedColumn, HashBatch]]:
     while batch := list(islice(rows, _BATCH_ROWS)):
         if not all(isinstance(row, dict) for row in batch):
             raise UnreadableError("the data file has a row that is null")
@@ -80,7 +91,9 @@ def _hash_rows(rows: Iterator[Any], types: dict[IndexedColumn, DataType], schema
             cells = [row[indexed.column] for row in batch]
             if indexed.key is not None:
                 cells = [cell.get(indexed.key) if cell is not None else None for cell in cells]
-            values = _build_array([cell for cell in cells if cell is not None], stored_type(schema, indexed))
+            values = _build_array(
+                [cell for cell in cells if cell is not None], stored_type(schema, indexed)
+            )
             hash_batches[indexed] = hash_values(values, len(batch), data_type, indexed)
         yield hash_batches
 
@@ -91,13 +104,17 @@ def _build_array(values: list[Any], stored: pa.DataType) -> pa.Array:
     if not pa.types.is_large_string(stored):
         return pa.array(values, stored)
     # Bytes that are not UTF-8 are lone surrogates here.
-    return pa.array([text.encode("utf-8", "surrogateescape") for text in values], pa.large_binary()).view(stored)
+    return pa.array(
+        [text.encode("utf-8", "surrogateescape") for text in values], pa.large_binary()
+    ).view(stored)
 
 
 _READERS = {"parquet": hash_parquet, "orc": hash_orc, "avro": hash_avro}
 
 
-def hash_columns(data: bytes, name: str, columns: ColumnTypes, max_page_bytes: MaxPageBytes = None) -> ColumnHashes:
+def hash_columns(
+    data: bytes, name: str, columns: ColumnTypes, max_page_bytes: MaxPageBytes = None
+) -> ColumnHashes:
     """Open a data file, whose name states its format, to hash the requested columns.
 
     Raises UsageError for an unsupported format, a column that does not exist, and a type without a hash in Paimon; UnreadableError if the
@@ -105,10 +122,14 @@ def hash_columns(data: bytes, name: str, columns: ColumnTypes, max_page_bytes: M
     """
     suffix = name.rpartition(".")[2].lower()
     if suffix not in _READERS:
-        raise UsageError(f"cannot read data files of format {suffix!r:.40}; supported: {', '.join(_READERS)}")
+        raise UsageError(
+            f"cannot read data files of format {suffix!r:.40}; supported: {', '.join(_READERS)}"
+        )
     column_hashes = _READERS[suffix](data, columns)
     if suffix == "parquet":
-        _check_pages(data, tuple(f"{indexed.column}." for indexed in columns), PageLimit.of(max_page_bytes))
+        _check_pages(
+            data, tuple(f"{indexed.column}." for indexed in columns), PageLimit.of(max_page_bytes)
+        )
     return column_hashes
 
 

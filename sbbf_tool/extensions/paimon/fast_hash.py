@@ -105,7 +105,11 @@ def double_keys(values: NDArray[np.float64]) -> Longs:
 def timestamp_keys(counts: Longs, per_second: int, key: HashForm) -> Longs:
     """Convert epoch counts of `per_second` per second (1, 10**3, 10**6 or 10**9) to the unit of `key`, MILLIS or MICROS, rounding down."""
     target_per_second = 1000 if key is HashForm.MILLIS else 1_000_000
-    return counts * (target_per_second // per_second) if per_second <= target_per_second else counts // (per_second // target_per_second)
+    return (
+        counts * (target_per_second // per_second)
+        if per_second <= target_per_second
+        else counts // (per_second // target_per_second)
+    )
 
 
 ColumnTypes = Mapping[IndexedColumn, DataType | None]

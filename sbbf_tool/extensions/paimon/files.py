@@ -47,7 +47,9 @@ def list_names(files: FileIO, directory: str) -> Sequence[str]:
 
 def join(*parts: str) -> str:
     """Join parts of a path with one slash between them, skipping empty parts."""
-    return "/".join(part.rstrip("/") if at < len(parts) - 1 else part for at, part in enumerate(parts) if part)
+    return "/".join(
+        part.rstrip("/") if at < len(parts) - 1 else part for at, part in enumerate(parts) if part
+    )
 
 
 def parent(path: str) -> str:
@@ -84,7 +86,9 @@ class ConfinedFiles:
     def find_outside_place(self, path: str) -> str | None:
         """Return the target of a path if it is outside the table; None if it is inside."""
         place = self._files.resolve(path)
-        return None if place == self._root or place.startswith(f"{self._root.rstrip('/')}/") else place
+        return (
+            None if place == self._root or place.startswith(f"{self._root.rstrip('/')}/") else place
+        )
 
     def resolve(self, path: str) -> str:
         return self._files.resolve(path)
@@ -118,4 +122,6 @@ class ConfinedFiles:
         # The last component is not resolved: `create` fails on a link of that name, and `replace` replaces the link.
         place = self.find_outside_place(parent(path))
         if place is not None:
-            raise RefusedError(f"the path leads outside the table, to {place}; nothing is written there", file=path)
+            raise RefusedError(
+                f"the path leads outside the table, to {place}; nothing is written there", file=path
+            )

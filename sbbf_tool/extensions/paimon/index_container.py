@@ -58,7 +58,9 @@ def parse_utf(data: bytes, start: int, end: int) -> tuple[str, int]:
         text = encoded.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
         text = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     except UnicodeDecodeError:
-        raise UnreadableError("a name is not valid modified UTF-8", place=f"offset {start}") from None
+        raise UnreadableError(
+            "a name is not valid modified UTF-8", place=f"offset {start}"
+        ) from None
     if build_utf(text) != data[start:stop]:
         raise UnreadableError("a name is not valid modified UTF-8", place=f"offset {start}")
     return text, stop
@@ -110,7 +112,9 @@ class Container(Frozen):
     def bodies(self) -> dict[str, dict[str, bytes | None]]:
         """The bytes of all indexes, in the form that `build_container` takes."""
         return {
-            column: {kind: None if index.empty else self.body_of(index) for kind, index in kinds.items()}
+            column: {
+                kind: None if index.empty else self.body_of(index) for kind, index in kinds.items()
+            }
             for column, kinds in self.indexes.items()
         }
 
@@ -121,7 +125,10 @@ def build_container(indexes: Bodies) -> bytes:
     For one column, the bytes equal those that Paimon writes; Paimon writes several columns in the order of a Java HashMap. Raises
     UsageError for a name of more than 65,535 bytes or a container of more than 2 GiB.
     """
-    sizes = (len(build_utf(name)) + _I32.size + sum(len(build_utf(kind)) + _SPAN.size for kind in kinds) for name, kinds in indexes.items())
+    sizes = (
+        len(build_utf(name)) + _I32.size + sum(len(build_utf(kind)) + _SPAN.size for kind in kinds)
+        for name, kinds in indexes.items()
+    )
     head_length = offset = _FIXED.size + sum(sizes) + _I32.size
     head = [_FIXED.pack(MAGIC, VERSION, head_length, len(indexes))]
     bodies = [_I32.pack(0)]
@@ -129,7 +136,10 @@ def build_container(indexes: Bodies) -> bytes:
         head += (build_utf(name), _I32.pack(len(kinds)))
         for kind, body in kinds.items():
             bodies.append(body or b"")
-            head += (build_utf(kind), _SPAN.pack(EMPTY if body is None else offset, len(bodies[-1])))
+            head += (
+                build_utf(kind),
+                _SPAN.pack(EMPTY if body is None else offset, len(bodies[-1])),
+            )
             offset += len(bodies[-1])
     if offset > _MAX_SIZE:
         raise UsageError(f"the file index would have {offset} bytes; the limit is {_MAX_SIZE}")
@@ -143,14 +153,21 @@ def parse_container(data: bytes) -> Container:
     past the end, or an index that starts inside the head.
     """
     if len(data) < _FIXED.size:
-        raise UnreadableError(f"a file index has at least {_FIXED.size} bytes, not {len(data)}", place="offset 0")
+        raise UnreadableError(
+            f"a file index has at least {_FIXED.size} bytes, not {len(data)}", place="offset 0"
+        )
     magic, version, head_length, column_count = _FIXED.unpack_from(data)
     if magic != MAGIC:
         raise UnreadableError("not a Paimon file index: the magic bytes differ", place="offset 0")
     if version != VERSION:
-        raise UnreadableError(f"the file index has version {version}; only {VERSION} is supported", place="offset 8")
+        raise UnreadableError(
+            f"the file index has version {version}; only {VERSION} is supported", place="offset 8"
+        )
     if not _FIXED.size <= head_length <= len(data):
-        raise UnreadableError(f"the header states {head_length} bytes, but the file index has {len(data)}", place="offset 12")
+        raise UnreadableError(
+            f"the header states {head_length} bytes, but the file index has {len(data)}",
+            place="offset 12",
+        )
     indexes: dict[str, dict[str, IndexEntry]] = {}
     offset = _FIXED.size
     for _ in range(_check_count(column_count, _SMALLEST_COLUMN, offset, head_length, "columns")):
@@ -172,7 +189,8 @@ def _parse_index(data: bytes, offset: int, head_length: int) -> tuple[IndexEntry
     start, length = _SPAN.unpack_from(data, offset)
     if start != EMPTY and not (head_length <= start <= start + length <= len(data)):
         raise UnreadableError(
-            f"an index of {length} bytes at offset {start} does not fit into the file index of {len(data)} bytes", place=f"offset {offset}"
+            f"an index of {length} bytes at offset {start} does not fit into the file index of {len(data)} bytes",
+            place=f"offset {offset}",
         )
     return IndexEntry(kind, start, length), offset + _SPAN.size
 
@@ -181,6 +199,7 @@ def _check_count(count: int, smallest: int, offset: int, end: int, noun: str) ->
     """Return the count. Raises UnreadableError if that many items do not fit into the rest of the head."""
     if not 0 <= count <= (end - offset) // smallest:
         raise UnreadableError(
-            f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header", place=f"offset {offset}"
+            f"{count} {noun} do not fit into the {end - offset} bytes that remain of the header",
+            place=f"offset {offset}",
         )
     return count

@@ -18,7 +18,13 @@ from typing import Any, TypeVar
 from sbbf_tool.arguments import as_iterable
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64_spec import DEFAULT_FPP, DEFAULT_ITEMS
-from sbbf_tool.extensions.paimon.table_schema import INTEGER_BITS, DataType, TableSchema, parse_indexed_column, parse_type_text
+from sbbf_tool.extensions.paimon.table_schema import (
+    INTEGER_BITS,
+    DataType,
+    TableSchema,
+    parse_indexed_column,
+    parse_type_text,
+)
 from sbbf_tool.frozen import Frozen, replace
 
 DEFAULT_THRESHOLD = 500
@@ -55,20 +61,30 @@ def parse_bloom_columns(options: Mapping[str, str]) -> dict[str, IndexRequest]:
     names = [name.strip() for name in options.get(_PREFIX + "columns", "").split(",")]
     return {
         name: IndexRequest(
-            name, _parse_number(options, name, "items", int, DEFAULT_ITEMS), _parse_number(options, name, "fpp", float, DEFAULT_FPP)
+            name,
+            _parse_number(options, name, "items", int, DEFAULT_ITEMS),
+            _parse_number(options, name, "fpp", float, DEFAULT_FPP),
         )
         for name in names
         if name
     }
 
 
-def _parse_number(options: Mapping[str, str], name: str, option: str, parse: Callable[[str], _Number], default: _Number) -> _Number:
+def _parse_number(
+    options: Mapping[str, str],
+    name: str,
+    option: str,
+    parse: Callable[[str], _Number],
+    default: _Number,
+) -> _Number:
     for column in (name, parse_indexed_column(name).column):
         if "." not in column and (value := options.get(f"{_PREFIX}{column}.{option}")) is not None:
             try:
                 return parse(value)
             except ValueError:
-                raise UnreadableError(f"option {_PREFIX}{name}.{option} must be a number, not {value!r:.40}") from None
+                raise UnreadableError(
+                    f"option {_PREFIX}{name}.{option} must be a number, not {value!r:.40}"
+                ) from None
     return default
 
 
@@ -97,9 +113,14 @@ _SMALLEST_FPP = 1e-30
 """This rate needs 100 hash functions; Paimon's reader cannot use a filter with 128 or more."""
 
 
-def index_requests(columns: str | IndexRequest | Iterable[str | IndexRequest]) -> list[IndexRequest]:
+def index_requests(
+    columns: str | IndexRequest | Iterable[str | IndexRequest],
+) -> list[IndexRequest]:
     """Return a list of requests, parsing strings; a single request needs no list. Raises UsageError for invalid options."""
-    return [parse_request(column) if isinstance(column, str) else column for column in as_iterable(columns)]
+    return [
+        parse_request(column) if isinstance(column, str) else column
+        for column in as_iterable(columns)
+    ]
 
 
 def parse_request(text: str) -> IndexRequest:
@@ -144,19 +165,27 @@ def _parse_type(text: str) -> DataType:
         raise UsageError(f"type={text:.40}: {error.message}") from None
 
 
-_PARSERS: dict[str, Callable[[str], Any]] = {"items": _parse_items, "fpp": _parse_fpp, "type": _parse_type}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "items": _parse_items,
+    "fpp": _parse_fpp,
+    "type": _parse_type,
+}
 
 
 def why_unused(schema: TableSchema) -> str | None:
     """Return why Paimon's planner (AppendOnlyFileStoreScan, KeyValueFileStore) does not use the table's file indexes; None when it does."""
     if not parse_boolean(schema.options, "file-index.read.enabled", default=True):
         return "file-index.read.enabled is false"
-    if schema.primary_keys and not parse_boolean(schema.options, "deletion-vectors.enabled", default=False):
+    if schema.primary_keys and not parse_boolean(
+        schema.options, "deletion-vectors.enabled", default=False
+    ):
         return "the table has a primary key and no deletion vectors"
     return None
 
 
-def why_not_convertible(current_type: DataType, file_type: DataType, key: bytes | int) -> str | None:
+def why_not_convertible(
+    current_type: DataType, file_type: DataType, key: bytes | int
+) -> str | None:
     """Return why a literal of the current type cannot be looked up in a file written with another type; None when it can.
 
     Paimon converts a literal only to a type that is equal apart from NOT NULL, and to a narrower integer type that fits the value.

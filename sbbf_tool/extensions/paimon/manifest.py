@@ -65,7 +65,15 @@ class ManifestEntry:
     def identity(self) -> Identity:
         """Identity of the file that the entry adds or deletes. A change to the file's index changes the identity."""
         file = self.file
-        return (self.partition, self.bucket, file.level, file.name, file.extra_files, file.embedded_index, file.external_path)
+        return (
+            self.partition,
+            self.bucket,
+            file.level,
+            file.name,
+            file.extra_files,
+            file.embedded_index,
+            file.external_path,
+        )
 
 
 def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
@@ -80,7 +88,9 @@ def parse_records(data: bytes) -> Iterator[dict[str, Any]]:
         if not isinstance(record, dict):
             raise UnreadableError("the manifest has a value that is not a record")
         if (version := required(record, "_VERSION", int)) != VERSION:
-            raise UnreadableError(f"the manifest has records of version {version}; only {VERSION} is supported")
+            raise UnreadableError(
+                f"the manifest has records of version {version}; only {VERSION} is supported"
+            )
         yield record
 
 
@@ -103,7 +113,9 @@ def _read_columnar_records(data: bytes) -> Iterator[Any]:
 
 def parse_manifest_list(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     """Parse a manifest list into the names and records of its manifests. Raises UnreadableError if a name leads out of the directory."""
-    return [(file_name(required(record, "_FILE_NAME", str)), record) for record in parse_records(data)]
+    return [
+        (file_name(required(record, "_FILE_NAME", str)), record) for record in parse_records(data)
+    ]
 
 
 def parse_manifest(data: bytes) -> list[ManifestEntry]:
@@ -155,20 +167,43 @@ Entries = Sequence[tuple[int, Mapping[str, Any]]]
 """Kind and record of each entry of a manifest."""
 KNOWN_LIST_FIELDS = frozenset(
     (
-        *("_VERSION", "_FILE_NAME", "_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_PARTITION_STATS", "_SCHEMA_ID"),
-        *("_MIN_BUCKET", "_MAX_BUCKET", "_MIN_LEVEL", "_MAX_LEVEL", "_MIN_ROW_ID", "_MAX_ROW_ID", "_TOTAL_BUCKETS", "_EXTRA_FILES"),
+        *(
+            "_VERSION",
+            "_FILE_NAME",
+            "_FILE_SIZE",
+            "_NUM_ADDED_FILES",
+            "_NUM_DELETED_FILES",
+            "_PARTITION_STATS",
+            "_SCHEMA_ID",
+        ),
+        *(
+            "_MIN_BUCKET",
+            "_MAX_BUCKET",
+            "_MIN_LEVEL",
+            "_MAX_LEVEL",
+            "_MIN_ROW_ID",
+            "_MAX_ROW_ID",
+            "_TOTAL_BUCKETS",
+            "_EXTRA_FILES",
+        ),
     )
 )
 """Every field of a manifest list in Paimon 0.8 to 2.1."""
 
 
-def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema) -> dict[str, Any]:
+def build_list_record(
+    fields: Iterable[str], name: str, size: int, entries: Entries, schema: TableSchema
+) -> dict[str, Any]:
     """Build the record of a manifest of `size` bytes with these entries; the record has exactly the given fields."""
     num_additions = sum(kind == ADD for kind, _ in entries)
     files = [record["_FILE"] for _, record in entries]
     buckets = [record["_BUCKET"] for _, record in entries]
     levels = [file["_LEVEL"] for file in files]
-    row_ids = [(first, first + file["_ROW_COUNT"] - 1) for file in files if (first := optional(file, "_FIRST_ROW_ID", int)) is not None]
+    row_ids = [
+        (first, first + file["_ROW_COUNT"] - 1)
+        for file in files
+        if (first := optional(file, "_FIRST_ROW_ID", int)) is not None
+    ]
     has_row_ids = len(row_ids) == len(files)  # as in Paimon, only when every file has row ids
     record = {
         "_VERSION": VERSION,
@@ -176,7 +211,9 @@ def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entr
         "_FILE_SIZE": size,
         "_NUM_ADDED_FILES": num_additions,
         "_NUM_DELETED_FILES": len(entries) - num_additions,
-        "_PARTITION_STATS": partition_stats([record["_PARTITION"] for _, record in entries], schema),
+        "_PARTITION_STATS": partition_stats(
+            [record["_PARTITION"] for _, record in entries], schema
+        ),
         "_SCHEMA_ID": max(file["_SCHEMA_ID"] for file in files),
         "_MIN_BUCKET": min(buckets),
         "_MAX_BUCKET": max(buckets),
@@ -193,12 +230,22 @@ def build_list_record(fields: Iterable[str], name: str, size: int, entries: Entr
 def partition_stats(partitions: Sequence[bytes], schema: TableSchema) -> dict[str, Any]:
     """Compute the minimum and maximum of each partition column, as rows, and the number of nulls in each column."""
     types = schema.partition_types
-    columns = list(zip(*(parse_row(partition, types) for partition in partitions), strict=True)) if types else []
+    columns = (
+        list(zip(*(parse_row(partition, types) for partition in partitions), strict=True))
+        if types
+        else []
+    )
     present = [[value for value in column if value is not None] for column in columns]
     return {
-        "_MIN_VALUES": build_row([min(column, key=_order, default=None) for column in present], types),
-        "_MAX_VALUES": build_row([max(column, key=_order, default=None) for column in present], types),
-        "_NULL_COUNTS": [len(column) - len(values) for column, values in zip(columns, present, strict=True)],
+        "_MIN_VALUES": build_row(
+            [min(column, key=_order, default=None) for column in present], types
+        ),
+        "_MAX_VALUES": build_row(
+            [max(column, key=_order, default=None) for column in present], types
+        ),
+        "_NULL_COUNTS": [
+            len(column) - len(values) for column, values in zip(columns, present, strict=True)
+        ],
     }
 
 

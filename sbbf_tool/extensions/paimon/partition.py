@@ -67,7 +67,8 @@ def parse_row(data: bytes, types: Sequence[DataType]) -> tuple[Value, ...]:
     if len(row) < nulls + 8 * len(types):
         raise UnreadableError(f"a row of {len(types)} fields does not fit into {len(row)} bytes")
     return tuple(
-        None if row[(at + 8) >> 3] >> (at & 7) & 1 else _parse_field(row, nulls + 8 * at, data_type) for at, data_type in enumerate(types)
+        None if row[(at + 8) >> 3] >> (at & 7) & 1 else _parse_field(row, nulls + 8 * at, data_type)
+        for at, data_type in enumerate(types)
     )
 
 
@@ -87,13 +88,21 @@ def _parse_field(row: bytes, at: int, data_type: DataType) -> Value:
     if root in _TIMESTAMPS:
         if data_type.precision <= _COMPACT_TIMESTAMP:
             return Timestamp(word, 0)
-        return Timestamp(int.from_bytes(_slice_far(row, word >> 32, 8), "little", signed=True), word & 0xFFFFFFFF)
+        return Timestamp(
+            int.from_bytes(_slice_far(row, word >> 32, 8), "little", signed=True), word & 0xFFFFFFFF
+        )
     if root == "DECIMAL":
         if data_type.precision > _MAX_DECIMAL or data_type.scale > data_type.precision:
             raise UnreadableError(f"cannot parse a row with a field of type {data_type}")
         is_far = data_type.precision > _COMPACT_DECIMAL
-        unscaled = int.from_bytes(_slice_far(row, word >> 32, word & 0xFFFFFFFF), "big", signed=True) if is_far else word
-        return Decimal(f"{unscaled}e-{data_type.scale}")  # exact: arithmetic would round to the context's precision
+        unscaled = (
+            int.from_bytes(_slice_far(row, word >> 32, word & 0xFFFFFFFF), "big", signed=True)
+            if is_far
+            else word
+        )
+        return Decimal(
+            f"{unscaled}e-{data_type.scale}"
+        )  # exact: arithmetic would round to the context's precision
     raise UnreadableError(f"cannot parse a row with a field of type {data_type}")
 
 
@@ -102,7 +111,9 @@ def _parse_bytes(row: bytes, at: int) -> bytes:
     if last & 0x80:
         size = last & 0x7F
         if size > _INLINE:
-            raise UnreadableError(f"a field of the row states {size} inline bytes; the limit is {_INLINE}")
+            raise UnreadableError(
+                f"a field of the row states {size} inline bytes; the limit is {_INLINE}"
+            )
         return row[at : at + size]
     (word,) = struct.unpack_from("<q", row, at)
     return _slice_far(row, word >> 32, word & 0xFFFFFFFF)
@@ -110,7 +121,9 @@ def _parse_bytes(row: bytes, at: int) -> bytes:
 
 def _slice_far(row: bytes, offset: int, size: int) -> bytes:
     if offset < 0 or offset + size > len(row):
-        raise UnreadableError(f"a field of {size} bytes at offset {offset} extends past the row of {len(row)} bytes")
+        raise UnreadableError(
+            f"a field of {size} bytes at offset {offset} extends past the row of {len(row)} bytes"
+        )
     return row[offset : offset + size]
 
 
@@ -148,7 +161,9 @@ def _build_field(value: Value, data_type: DataType, far_at: int) -> tuple[bytes,
         unscaled = int("".join(map(str, digits))) * 10**shift * (-1 if sign else 1)
         if data_type.precision <= _COMPACT_DECIMAL:
             return struct.pack("<q", unscaled), b""
-        data = unscaled.to_bytes((unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True)
+        data = unscaled.to_bytes(
+            (unscaled + (unscaled < 0)).bit_length() // 8 + 1, "big", signed=True
+        )
         return struct.pack("<q", far_at << 32 | len(data)), data.ljust(16, b"\0")
     return struct.pack(_FIXED_FORMATS[data_type.root], value), b""
 
@@ -169,13 +184,21 @@ def escape(name: str) -> str:
 
 
 def build_segments(
-    keys: Sequence[str], types: Sequence[DataType], values: Sequence[Value], default_name: str, legacy: bool
+    keys: Sequence[str],
+    types: Sequence[DataType],
+    values: Sequence[Value],
+    default_name: str,
+    legacy: bool,
 ) -> list[str | None]:
     """Build the directory names, outermost first; None for a value whose text in Java cannot be determined."""
     segments: list[str | None] = []
     for key, data_type, value in zip(keys, types, values, strict=True):
         text = "" if value is None else format_value(value, data_type, legacy)
-        segments.append(None if text is None else f"{escape(key)}={escape(text if text.strip() else default_name)}")
+        segments.append(
+            None
+            if text is None
+            else f"{escape(key)}={escape(text if text.strip() else default_name)}"
+        )
     return segments
 
 
@@ -204,7 +227,11 @@ def display_value(value: Value, data_type: DataType) -> str:
         return f"0x{value.hex()}"
     if isinstance(value, float):
         return str(np.float32(value) if data_type.root == "FLOAT" else value)
-    return format_value(value, data_type, legacy=False) or format_value(value, data_type, legacy=True) or ""
+    return (
+        format_value(value, data_type, legacy=False)
+        or format_value(value, data_type, legacy=True)
+        or ""
+    )
 
 
 def _format_timestamp(value: Timestamp, data_type: DataType, legacy: bool) -> str | None:
@@ -215,8 +242,12 @@ def _format_timestamp(value: Timestamp, data_type: DataType, legacy: bool) -> st
     fraction = f"{millis * 1_000_000 + value.nanos:09d}"
     clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}"
     second = f":{seconds % 60:02d}"
-    if legacy:  # LocalDateTime.toString: as short as possible, the fraction in groups of three digits
-        digits = next((fraction[:size] for size in (0, 3, 6, 9) if not fraction[size:].strip("0")), fraction)
+    if (
+        legacy
+    ):  # LocalDateTime.toString: as short as possible, the fraction in groups of three digits
+        digits = next(
+            (fraction[:size] for size in (0, 3, 6, 9) if not fraction[size:].strip("0")), fraction
+        )
         return f"{date_of(days)}T{clock}{second if seconds % 60 or digits else ''}{'.' + digits if digits else ''}"
     digits = fraction[: data_type.precision] + fraction[data_type.precision :].rstrip("0")
     return f"{date_of(days)} {clock}{second}{'.' + digits if digits else ''}"

@@ -35,7 +35,9 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.5
 """Seconds; the wait doubles per attempt."""
 
 
-def publish(files: FileIO, path: str, changes: Iterable[IndexChange]) -> tuple[int | None, set[str]]:
+def publish(
+    files: FileIO, path: str, changes: Iterable[IndexChange]
+) -> tuple[int | None, set[str]]:
     """Write these indexes one by one and commit the changes to the latest state of the table.
 
     Return the number of the snapshot, None if no data file is as it was, and the data files that another commit deleted, or whose index it
@@ -58,13 +60,19 @@ def publish(files: FileIO, path: str, changes: Iterable[IndexChange]) -> tuple[i
             missing = [change for change in pending if change.entry.identity not in live]
             if table.snapshot is None or not present:
                 return None, {change.entry.file.name for change in pending}
-            plan = plan_commit(table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4()))
+            plan = plan_commit(
+                table, table.snapshot, present, time.time_ns() // 1_000_000, str(uuid.uuid4())
+            )
             with NewFiles(files) as manifests:
                 for name, data in plan.manifests:
                     manifests.create(table.manifest_path(name), data)
-                index_files.keep = manifests.keep = True  # from here on a snapshot may refer to them
+                index_files.keep = manifests.keep = (
+                    True  # from here on a snapshot may refer to them
+                )
                 try:
-                    ours = _create_snapshot(files, snapshot_path(path, plan.snapshot_id), plan.snapshot)
+                    ours = _create_snapshot(
+                        files, snapshot_path(path, plan.snapshot_id), plan.snapshot
+                    )
                 except OSError:
                     index_files.keep = manifests.keep = False
                     raise
@@ -79,7 +87,9 @@ def publish(files: FileIO, path: str, changes: Iterable[IndexChange]) -> tuple[i
             log.info("published snapshot %s of %s", plan.snapshot_id, redact(path))
             return plan.snapshot_id, {change.entry.file.name for change in missing}
     raise RefusedError(
-        f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", file=path, hint="try again when fewer writers commit"
+        f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
+        file=path,
+        hint="try again when fewer writers commit",
     )
 
 
@@ -97,7 +107,9 @@ def _create_snapshot(files: FileIO, path: str, data: bytes) -> bool:
             raise error from None
         except OSError:
             raise WriteError(
-                f"{error.strerror or error}; it is unknown whether the commit succeeded", file=path, hint="check whether the file exists"
+                f"{error.strerror or error}; it is unknown whether the commit succeeded",
+                file=path,
+                hint="check whether the file exists",
             ) from error
         return existing_bytes == data
     return True
@@ -108,7 +120,9 @@ ADDRESS = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 """The beginning of the address of a file in other storage."""
 
 
-def open_changeable(files: FileIO | None, path: str | os.PathLike[str], allow_outside: bool) -> PaimonTable:
+def open_changeable(
+    files: FileIO | None, path: str | os.PathLike[str], allow_outside: bool
+) -> PaimonTable:
     """Open a table to change its indexes. Raises RefusedError if its commits involve more than this tool supports."""
     table = open_table(files, path, allow_outside=allow_outside)
     schema, options = table.schema, table.schema.options
@@ -116,14 +130,28 @@ def open_changeable(files: FileIO | None, path: str | os.PathLike[str], allow_ou
         ("it has a primary key, so compaction rewrites its files", bool(schema.primary_keys)),
         ("it is a branch", "/branch/branch-" in f"{table.path}/"),
         (f"it is of type {options.get('type')}", options.get("type", "table") != "table"),
-        ("each of its data files has only some of the columns", parse_boolean(options, "data-evolution.enabled", default=False)),
-        ("each commit also writes Iceberg metadata", options.get("metadata.iceberg.storage", "disabled") != "disabled"),
+        (
+            "each of its data files has only some of the columns",
+            parse_boolean(options, "data-evolution.enabled", default=False),
+        ),
+        (
+            "each commit also writes Iceberg metadata",
+            options.get("metadata.iceberg.storage", "disabled") != "disabled",
+        ),
     )
     for reason, applies in reasons:
         if applies:
-            raise RefusedError(f"the indexes of this table cannot be changed: {reason}", file=table.path, hint=REWRITE)
+            raise RefusedError(
+                f"the indexes of this table cannot be changed: {reason}",
+                file=table.path,
+                hint=REWRITE,
+            )
     if not table.files.is_writable or ADDRESS.match(table.path):
-        raise RefusedError("a commit needs a local file system, on which a file can be created atomically", file=table.path, hint=REWRITE)
+        raise RefusedError(
+            "a commit needs a local file system, on which a file can be created atomically",
+            file=table.path,
+            hint=REWRITE,
+        )
     check_publishable(table)
     return table
 
@@ -145,7 +173,11 @@ class Placement:
             raise RefusedError("the index would be written outside the table")
         if live.directory not in self._names:
             self._names[live.directory] = set(list_names(self._table.files, live.directory))
-        return IndexChange(live.entry, container, join(live.directory, _choose_index_name(live.file.name, self._names[live.directory])))
+        return IndexChange(
+            live.entry,
+            container,
+            join(live.directory, _choose_index_name(live.file.name, self._names[live.directory])),
+        )
 
 
 def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
@@ -158,7 +190,11 @@ def _choose_index_name(data_file: str, existing_names: set[str]) -> str:
 
 
 def carry_out(
-    table: PaimonTable, changes: Iterable[tuple[IndexChange, Row]], skipped: list[SkippedFile], *, dry_run: bool
+    table: PaimonTable,
+    changes: Iterable[tuple[IndexChange, Row]],
+    skipped: list[SkippedFile],
+    *,
+    dry_run: bool,
 ) -> tuple[dict[str, Any], tuple[Row, ...]]:
     """Publish the changes as one commit: see `publish`; a dry run only plans each of them, and keeps none.
 
@@ -183,7 +219,19 @@ def carry_out(
         raise RefusedError(message, file=error.filename or table.path, hint="run again") from error
     except OSError as error:
         kind = RefusedError if error.errno in FORBIDDEN else WriteError
-        raise kind(f"{reason_of(error)}; nothing was changed", file=error.filename or table.path) from error
-    skipped += (SkippedFile(name, "another commit deleted it, or changed its index, in the meantime") for name in sorted(missing))
-    fields = {"table": table.path, "dry_run": dry_run, "snapshot_before": table.snapshot_id, "snapshot_after": snapshot_id}
-    return fields | {"skipped": tuple(skipped)}, tuple(row for name, row in rows.items() if name not in missing)
+        raise kind(
+            f"{reason_of(error)}; nothing was changed", file=error.filename or table.path
+        ) from error
+    skipped += (
+        SkippedFile(name, "another commit deleted it, or changed its index, in the meantime")
+        for name in sorted(missing)
+    )
+    fields = {
+        "table": table.path,
+        "dry_run": dry_run,
+        "snapshot_before": table.snapshot_id,
+        "snapshot_after": snapshot_id,
+    }
+    return fields | {"skipped": tuple(skipped)}, tuple(
+        row for name, row in rows.items() if name not in missing
+    )

@@ -98,7 +98,9 @@ class PaimonInspectReport(Tabular):
         return self.snapshot is not None or not any(file.rows is None for file in self.files)
 
     def _rows(self) -> Iterable[object]:
-        return (INDEX_ROW.of(file, index, index.bloom) for file in self.files for index in file.indexes)
+        return (
+            INDEX_ROW.of(file, index, index.bloom) for file in self.files for index in file.indexes
+        )
 
     def _summary(self) -> str:
         indexes = sum(len(file.indexes) for file in self.files)
@@ -165,7 +167,9 @@ class PaimonProbeReport(Tabular):
         return (ANSWER_ROW.of(file, answer) for file in self.files for answer in file.answers)
 
     def _summary(self) -> str:
-        return f"{self.table}: {len(self.remaining):,} of {format_count(len(self.files), 'data file')}"
+        return (
+            f"{self.table}: {len(self.remaining):,} of {format_count(len(self.files), 'data file')}"
+        )
 
 
 class BuiltColumn(Frozen):
@@ -250,13 +254,19 @@ class PaimonVerifyReport(Tabular):
         return tuple(
             (file.data_file, column, problem)
             for file in self.files
-            for column, problem in ((None, file.problem), *((each.column, each.problem) for each in file.columns))
+            for column, problem in (
+                (None, file.problem),
+                *((each.column, each.problem) for each in file.columns),
+            )
             if problem is not None
         )
 
     def _rows(self) -> Iterable[object]:
         for file in self.files:
-            yield from (_VERIFIED_ROW.of(file, column) for column in (file.columns or ([None] if file.problem is not None else [])))
+            yield from (
+                _VERIFIED_ROW.of(file, column)
+                for column in (file.columns or ([None] if file.problem is not None else []))
+            )
 
     def _summary(self) -> str:
         columns = [column for file in self.files for column in file.columns]
@@ -317,7 +327,11 @@ class AddIndexReport(_ChangeReport, kw_only=True):
         return tuple(file for file in self.skipped if file.is_refused)
 
     def _rows(self) -> Iterable[object]:
-        return (_NEW_INDEX_ROW.of(index, column) for index in self.new_indexes for column in index.columns)
+        return (
+            _NEW_INDEX_ROW.of(index, column)
+            for index in self.new_indexes
+            for column in index.columns
+        )
 
     def _summary(self) -> str:
         return f"{self.table}: {format_count(len(self.new_indexes), 'new index', 'new indexes')}"

@@ -20,15 +20,35 @@ class IndexRule(AnyRule):
     """The function that resolves the findings of a column, and which filters it rebuilds; None if there is none."""
 
 
-_error, _warning, _info = (partial(IndexRule, severity=severity) for severity in (ERROR, WARNING, INFO))
-_ADD, _REBUILD, _REMOVE = ("add_paimon_index", None), ("add_paimon_index", "all"), ("remove_paimon_index", None)
+_error, _warning, _info = (
+    partial(IndexRule, severity=severity) for severity in (ERROR, WARNING, INFO)
+)
+_ADD, _REBUILD, _REMOVE = (
+    ("add_paimon_index", None),
+    ("add_paimon_index", "all"),
+    ("remove_paimon_index", None),
+)
 
 FALSE_NEGATIVES, WRONG_HASH = "index-false-negatives", "index-wrong-hash"
 EMPTY_INDEX, EMPTY_INDEX_FILTER = "empty-index", "empty-index-filter"
-UNREADABLE_INDEX, DUPLICATE_INDEX, UNREFERENCED_INDEX = "unreadable-index", "duplicate-index", "unreferenced-index"
-OUTSIDE_TABLE, UNKNOWN_COLUMN, UNKNOWN_KIND, NO_HASH = "outside-table", "unknown-column", "unknown-kind", "no-hash"
+UNREADABLE_INDEX, DUPLICATE_INDEX, UNREFERENCED_INDEX = (
+    "unreadable-index",
+    "duplicate-index",
+    "unreferenced-index",
+)
+OUTSIDE_TABLE, UNKNOWN_COLUMN, UNKNOWN_KIND, NO_HASH = (
+    "outside-table",
+    "unknown-column",
+    "unknown-kind",
+    "no-hash",
+)
 MANY_HASH_FUNCTIONS, NO_HASH_FUNCTIONS = "many-hash-functions", "no-hash-functions"
-SATURATED_INDEX, LARGE_FOR_ROWS, LARGE_FOR_VALUES, UNUSED_INDEX = "saturated-index", "large-for-rows", "large-for-values", "unused-index"
+SATURATED_INDEX, LARGE_FOR_ROWS, LARGE_FOR_VALUES, UNUSED_INDEX = (
+    "saturated-index",
+    "large-for-rows",
+    "large-for-values",
+    "unused-index",
+)
 MISSING_INDEX = "missing-index"
 
 INDEX_RULES: tuple[IndexRule, ...] = (

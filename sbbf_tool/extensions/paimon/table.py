@@ -19,11 +19,33 @@ from functools import cached_property
 
 from sbbf_tool.display import redact
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
-from sbbf_tool.extensions.paimon.files import LARGEST_METADATA, ConfinedFiles, FileIO, OutsideError, join, list_names, parent, parse_file
+from sbbf_tool.extensions.paimon.files import (
+    LARGEST_METADATA,
+    ConfinedFiles,
+    FileIO,
+    OutsideError,
+    join,
+    list_names,
+    parent,
+    parse_file,
+)
 from sbbf_tool.extensions.paimon.index_container import Container, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_boolean
-from sbbf_tool.extensions.paimon.manifest import DataFile, ManifestEntry, live_entries, parse_manifest, parse_manifest_list
-from sbbf_tool.extensions.paimon.partition import DEFAULT_NAME, Value, build_segments, display_value, escape, parse_row
+from sbbf_tool.extensions.paimon.manifest import (
+    DataFile,
+    ManifestEntry,
+    live_entries,
+    parse_manifest,
+    parse_manifest_list,
+)
+from sbbf_tool.extensions.paimon.partition import (
+    DEFAULT_NAME,
+    Value,
+    build_segments,
+    display_value,
+    escape,
+    parse_row,
+)
 from sbbf_tool.extensions.paimon.table_schema import (
     DataType,
     PaimonSnapshot,
@@ -71,7 +93,9 @@ class IndexedFile:
     @property
     def partition_text(self) -> str:
         """Partition for display, such as `dt=2024-02-29/hour=3`; empty for a table without partitions."""
-        return "/".join(f"{key}={display_value(value, data_type)}" for key, data_type, value in self.partition)
+        return "/".join(
+            f"{key}={display_value(value, data_type)}" for key, data_type, value in self.partition
+        )
 
 
 @dataclass(eq=False)
@@ -97,7 +121,9 @@ class PaimonTable:
     def schema_of(self, file: DataFile) -> TableSchema:
         """Return the schema of a data file, whose column names its index uses. Raises UnreadableError when it is missing."""
         if file.schema_id not in self._schemas:
-            self._schemas[file.schema_id] = _read_schema(self.files, self.path, self.branch, file.schema_id)
+            self._schemas[file.schema_id] = _read_schema(
+                self.files, self.path, self.branch, file.schema_id
+            )
         return self._schemas[file.schema_id]
 
     def manifest_names(self) -> Iterator[str]:
@@ -107,7 +133,9 @@ class PaimonTable:
             path = self.manifest_path(list_name)
             for name, _ in parse_file(self.files, path, parse_manifest_list):
                 if name in names:
-                    raise UnreadableError(f"manifest {name} appears twice in the manifest lists", file=path)
+                    raise UnreadableError(
+                        f"manifest {name} appears twice in the manifest lists", file=path
+                    )
                 names.add(name)
                 yield name
 
@@ -129,7 +157,10 @@ class PaimonTable:
         try:
             values = parse_row(entry.partition, types) if keys else ()
         except UnreadableError as error:
-            raise UnreadableError(f"the partition of {entry.file.name} cannot be read: {error.message}", file=self.path) from None
+            raise UnreadableError(
+                f"the partition of {entry.file.name} cannot be read: {error.message}",
+                file=self.path,
+            ) from None
         external = entry.file.external_path
         directory = self._find_directory(entry, values) if external is None else parent(external)
         live = IndexedFile(entry, tuple(zip(keys, types, values, strict=True)), directory)
@@ -138,7 +169,9 @@ class PaimonTable:
     def _why_outside(self, live: IndexedFile) -> str | None:
         """Return why the table may not refer to this file; None if it may."""
         external = live.file.external_path
-        if external is not None and not is_below(external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")):
+        if external is not None and not is_below(
+            external, self.schema.options.get(EXTERNAL_PATHS, "").split(",")
+        ):
             return f"the external path {redact(external)} is not below the table's {EXTERNAL_PATHS}"
         try:
             place = self.files.find_outside_place(live.path)
@@ -158,9 +191,13 @@ class PaimonTable:
         )
         bucket = "bucket-postpone" if entry.bucket == POSTPONE_BUCKET else f"bucket-{entry.bucket}"
         root = join(self.path, _check_path_directory(self.path, options))
-        return self._search(root, list(zip(keys, segments, strict=True)), bucket, entry.file.name) or join(root, bucket)
+        return self._search(
+            root, list(zip(keys, segments, strict=True)), bucket, entry.file.name
+        ) or join(root, bucket)
 
-    def _search(self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str) -> str | None:
+    def _search(
+        self, directory: str, levels: list[tuple[str, str | None]], bucket: str, name: str
+    ) -> str | None:
         """Find the bucket below `directory`. If a level's name is unknown, search for the data file, whose name is unique."""
         if not levels:
             return join(directory, bucket)
@@ -170,8 +207,12 @@ class PaimonTable:
         for candidate in list_names(self.files, directory):
             if candidate.startswith(escape(key) + "="):
                 with suppress(OutsideError):
-                    bucket_directory = self._search(join(directory, candidate), next_levels, bucket, name)
-                    if bucket_directory is not None and name in list_names(self.files, bucket_directory):
+                    bucket_directory = self._search(
+                        join(directory, candidate), next_levels, bucket, name
+                    )
+                    if bucket_directory is not None and name in list_names(
+                        self.files, bucket_directory
+                    ):
                         return bucket_directory
         return None
 
@@ -180,18 +221,28 @@ def _check_path_directory(path: str, options: Mapping[str, str]) -> str:
     """Return the directory of the data, relative to the table's. Raises RefusedError if the option leads out of the table."""
     directory = options.get(PATH_DIRECTORY, "")
     if directory.startswith("/") or ":" in directory or ".." in directory.split("/"):
-        raise RefusedError(f"option {PATH_DIRECTORY} leads out of the table: {directory}", file=path)
+        raise RefusedError(
+            f"option {PATH_DIRECTORY} leads out of the table: {directory}", file=path
+        )
     return directory
 
 
 def is_below(path: str, roots: Iterable[str]) -> bool:
     """Return whether a path or address is textually below one of these roots; False if it contains `..`."""
     plain_path = path.removeprefix("file://").removeprefix("file:")
-    trimmed = (root.strip().removeprefix("file://").removeprefix("file:").rstrip("/") for root in roots if root.strip())
-    return ".." not in plain_path.split("/") and any(plain_path.startswith(f"{root}/") for root in trimmed)
+    trimmed = (
+        root.strip().removeprefix("file://").removeprefix("file:").rstrip("/")
+        for root in roots
+        if root.strip()
+    )
+    return ".." not in plain_path.split("/") and any(
+        plain_path.startswith(f"{root}/") for root in trimmed
+    )
 
 
-def request_in_file(table: PaimonTable, live: IndexedFile, request: IndexRequest) -> IndexRequest | None:
+def request_in_file(
+    table: PaimonTable, live: IndexedFile, request: IndexRequest
+) -> IndexRequest | None:
     """Translate a request from current names to the names and types in the schema of a data file; None if the schema lacks it."""
     indexed, field, _ = resolve_column(table.schema, request.column)
     schema = table.schema_of(live.file)
@@ -220,8 +271,16 @@ def open_table(
     if snapshot is None:
         number = latest_snapshot_id(files, root)
     else:
-        number = snapshot if snapshot in _list_numbers(files, join(root, "snapshot"), SNAPSHOT_PREFIX) else None
-    state = parse_file(files, snapshot_path(root, number), parse_snapshot) if number is not None else None
+        number = (
+            snapshot
+            if snapshot in _list_numbers(files, join(root, "snapshot"), SNAPSHOT_PREFIX)
+            else None
+        )
+    state = (
+        parse_file(files, snapshot_path(root, number), parse_snapshot)
+        if number is not None
+        else None
+    )
     # Schemas are listed after the snapshot is read, because a schema is written before the snapshot that refers to it.
     schema_ids = _list_numbers(files, join(root, "schema"), SCHEMA_PREFIX)
     if not schema_ids:
@@ -229,7 +288,10 @@ def open_table(
     if state is None and snapshot is not None:
         raise UsageError(f"there is no snapshot {snapshot}", file=path)
     if state is not None and state.schema_id not in schema_ids:
-        raise UnreadableError(f"the snapshot refers to schema-{state.schema_id}, which does not exist", file=snapshot_path(root, state.id))
+        raise UnreadableError(
+            f"the snapshot refers to schema-{state.schema_id}, which does not exist",
+            file=snapshot_path(root, state.id),
+        )
     schema_id = max(schema_ids) if state is None or snapshot is None else state.schema_id
     schema = _read_schema(files, path, branch, schema_id)
     _check_path_directory(path, schema.options)
@@ -246,7 +308,10 @@ def latest_snapshot_id(files: FileIO, root: str) -> int | None:
     ids = _list_numbers(files, directory, SNAPSHOT_PREFIX)
     newest = max(ids, default=None)
     if hint > (newest or 0):
-        raise UnreadableError(f"LATEST refers to snapshot {hint}, which does not exist", file=snapshot_path(root, hint))
+        raise UnreadableError(
+            f"LATEST refers to snapshot {hint}, which does not exist",
+            file=snapshot_path(root, hint),
+        )
     return hint if hint in ids and hint + 1 not in ids else newest
 
 
@@ -255,16 +320,28 @@ def snapshot_path(root: str, snapshot_id: int) -> str:
 
 
 def _find_branch_root(path: str, branch: str | None) -> str:
-    return path if branch in (None, "main") else join(path, "branch", f"branch-{file_name(branch or '')}")
+    return (
+        path
+        if branch in (None, "main")
+        else join(path, "branch", f"branch-{file_name(branch or '')}")
+    )
 
 
 def _list_numbers(files: FileIO, directory: str, prefix: str) -> set[int]:
-    names = (name.removeprefix(prefix) for name in list_names(files, directory) if name.startswith(prefix))
+    names = (
+        name.removeprefix(prefix)
+        for name in list_names(files, directory)
+        if name.startswith(prefix)
+    )
     return {int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 20}
 
 
 def _read_schema(files: FileIO, path: str, branch: str | None, schema_id: int) -> TableSchema:
-    return parse_file(files, join(_find_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}"), parse_table_schema)
+    return parse_file(
+        files,
+        join(_find_branch_root(path, branch), "schema", f"{SCHEMA_PREFIX}{schema_id}"),
+        parse_table_schema,
+    )
 
 
 def _is_table(files: FileIO, directory: str) -> bool:
@@ -289,7 +366,9 @@ def find_table_around(files: FileIO, data_path: str) -> tuple[PaimonTable, Index
         if _is_table(files, directory):
             table = open_table(files, directory)
             name = data_path.rpartition("/")[2]
-            return next(((table, live) for live in table.live_files if live.file.name == name), None)
+            return next(
+                ((table, live) for live in table.live_files if live.file.name == name), None
+            )
     return None
 
 
@@ -322,7 +401,11 @@ def find_index(files: FileIO, live: IndexedFile) -> FileIndex:
         names = ", ".join(file.index_files)
         problem = f"the data file has {len(file.index_files)} index files, but Paimon supports one: {names}"
         return FileIndex(FILE, None, None, problem, is_damaged=True)
-    place, path = (FILE, join(live.directory, file.index_files[0])) if file.embedded_index is None else (EMBEDDED, None)
+    place, path = (
+        (FILE, join(live.directory, file.index_files[0]))
+        if file.embedded_index is None
+        else (EMBEDDED, None)
+    )
     if path is not None and live.outside is not None:
         return FileIndex(place, path, None, live.outside)
     try:

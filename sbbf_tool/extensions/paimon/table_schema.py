@@ -27,8 +27,23 @@ MAX_DEPTH = 50
 INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 _ATOMIC = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:\((?P<args>[^)]*)\))?(?P<rest>[A-Za-z\s]*)")
-_SYNONYMS = {"INTEGER": "INT", "DEC": "DECIMAL", "NUMERIC": "DECIMAL", "STRING": "VARCHAR", "BYTES": "VARBINARY"}
-_DEFAULT_PRECISION = {"CHAR": 1, "VARCHAR": 1, "BINARY": 1, "VARBINARY": 1, "TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "DECIMAL": 10}
+_SYNONYMS = {
+    "INTEGER": "INT",
+    "DEC": "DECIMAL",
+    "NUMERIC": "DECIMAL",
+    "STRING": "VARCHAR",
+    "BYTES": "VARBINARY",
+}
+_DEFAULT_PRECISION = {
+    "CHAR": 1,
+    "VARCHAR": 1,
+    "BINARY": 1,
+    "VARBINARY": 1,
+    "TIME": 0,
+    "TIMESTAMP": 6,
+    "TIMESTAMP_LTZ": 6,
+    "DECIMAL": 10,
+}
 
 
 class DataType(Frozen):
@@ -83,7 +98,9 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
     if depth > MAX_DEPTH:
         raise UnreadableError("a data type is nested too deep")
     if not isinstance(json, dict) or not isinstance(json.get("type"), str):
-        raise UnreadableError(f"a data type must be text or an object with a type, not {json!r:.80}")
+        raise UnreadableError(
+            f"a data type must be text or an object with a type, not {json!r:.80}"
+        )
     text: str = json["type"]
     root = text.split(None, 1)[0].upper() if text.split() else ""
     nullable = "NOT NULL" not in text
@@ -93,7 +110,9 @@ def parse_data_type(json: Any, depth: int = 0) -> DataType:
     if root == "ROW":
         return DataType(root, nullable=nullable, fields=parse_fields(json.get("fields"), depth + 1))
     if root in ("ARRAY", "MULTISET", "VECTOR"):
-        return DataType(root, nullable=nullable, value=parse_data_type(json.get("element"), depth + 1))
+        return DataType(
+            root, nullable=nullable, value=parse_data_type(json.get("element"), depth + 1)
+        )
     raise UnreadableError(f"unknown nested data type {text!r:.80}")
 
 
@@ -103,7 +122,11 @@ def parse_fields(json: Any, depth: int = 0) -> tuple[DataField, ...]:
         raise UnreadableError("the fields are not a list")
     fields = []
     for item in json:
-        if not isinstance(item, dict) or not isinstance(item.get("id"), int) or not isinstance(item.get("name"), str):
+        if (
+            not isinstance(item, dict)
+            or not isinstance(item.get("id"), int)
+            or not isinstance(item.get("name"), str)
+        ):
             raise UnreadableError(f"a field has no id or no name: {item!r:.80}")
         fields.append(DataField(item["id"], item["name"], parse_data_type(item.get("type"), depth)))
     return tuple(fields)
@@ -115,7 +138,12 @@ def parse_type_text(text: str) -> DataType:
     if map_match := re.fullmatch(r"MAP\s*<(.*)>(.*)", stripped, re.IGNORECASE | re.DOTALL):
         key, _, value = map_match[1].partition(",")
         if map_match[1].count(",") == 1 and "<" not in map_match[1]:
-            return DataType("MAP", nullable=_is_nullable(map_match[2]), key=parse_type_text(key), value=parse_type_text(value))
+            return DataType(
+                "MAP",
+                nullable=_is_nullable(map_match[2]),
+                key=parse_type_text(key),
+                value=parse_type_text(value),
+            )
     match = _ATOMIC.fullmatch(stripped)
     if match is None:
         return _parse_unknown(stripped)
@@ -125,7 +153,11 @@ def parse_type_text(text: str) -> DataType:
     root = _SYNONYMS.get(root, root)
     if root == "TIMESTAMP" and suffix.startswith("WITH LOCAL TIME ZONE"):
         root = "TIMESTAMP_LTZ"
-    numbers = [int(number) for number in re.findall(r"\d{1,10}", match["args"] or "")] if root in _DEFAULT_PRECISION else []
+    numbers = (
+        [int(number) for number in re.findall(r"\d{1,10}", match["args"] or "")]
+        if root in _DEFAULT_PRECISION
+        else []
+    )
     return DataType(
         root,
         precision=precision or (numbers[0] if numbers else _DEFAULT_PRECISION.get(root, 0)),
@@ -163,7 +195,9 @@ class TableSchema(Frozen):
         """Types of the partition columns. Raises UnreadableError when the schema lacks one of them."""
         fields = [self.field(key) for key in self.partition_keys]
         if None in fields:
-            raise UnreadableError(f"schema {self.id} is partitioned by a column that it does not have")
+            raise UnreadableError(
+                f"schema {self.id} is partitioned by a column that it does not have"
+            )
         return tuple(field.type for field in fields if field is not None)
 
 
@@ -193,7 +227,9 @@ def indexed_type(schema: TableSchema | None, indexed: IndexedColumn) -> DataType
     return field.type.value if field.type.root == "MAP" else None
 
 
-def current_name(schema: TableSchema | None, current: TableSchema | None, indexed: IndexedColumn) -> str | None:
+def current_name(
+    schema: TableSchema | None, current: TableSchema | None, indexed: IndexedColumn
+) -> str | None:
     """Return the current name of a column that `schema` has; None if it no longer exists, or a schema is unknown."""
     field = schema.field(indexed.column) if schema is not None else None
     field = current.field_by_id(field.id) if current is not None and field is not None else None
@@ -212,10 +248,14 @@ def resolve_column(schema: TableSchema, name: str) -> tuple[IndexedColumn, DataF
     if (whole := schema.field(name)) is not None:
         return IndexedColumn(name), whole, whole.type
     if field is not None:
-        raise UsageError(f"column {field.name} is {field.type}, not a map, so it has no entry {indexed.key!r}")
+        raise UsageError(
+            f"column {field.name} is {field.type}, not a map, so it has no entry {indexed.key!r}"
+        )
     names = [field.name for field in schema.fields]
     hint = f"the columns of the table are {', '.join(names[:8])}{', ...' if names[8:] else ''}"
-    raise UsageError(f"there is no column {indexed.column!r}", hint=suggest(indexed.column, names, hint))
+    raise UsageError(
+        f"there is no column {indexed.column!r}", hint=suggest(indexed.column, names, hint)
+    )
 
 
 def parse_table_schema(data: bytes) -> TableSchema:
@@ -233,9 +273,32 @@ def parse_table_schema(data: bytes) -> TableSchema:
 
 KNOWN_FIELDS = frozenset(
     (
-        *("version", "uuid", "id", "schemaId", "baseManifestList", "baseManifestListSize", "deltaManifestList"),
-        *("deltaManifestListSize", "changelogManifestList", "changelogManifestListSize", "indexManifest", "commitUser", "writerVersion"),
-        *("commitIdentifier", "commitKind", "timeMillis", "logOffsets", "totalRecordCount", "deltaRecordCount", "changelogRecordCount"),
+        *(
+            "version",
+            "uuid",
+            "id",
+            "schemaId",
+            "baseManifestList",
+            "baseManifestListSize",
+            "deltaManifestList",
+        ),
+        *(
+            "deltaManifestListSize",
+            "changelogManifestList",
+            "changelogManifestListSize",
+            "indexManifest",
+            "commitUser",
+            "writerVersion",
+        ),
+        *(
+            "commitIdentifier",
+            "commitKind",
+            "timeMillis",
+            "logOffsets",
+            "totalRecordCount",
+            "deltaRecordCount",
+            "changelogRecordCount",
+        ),
         *("watermark", "statistics", "properties", "nextRowId", "operation"),
     )
 )
@@ -257,7 +320,10 @@ def parse_snapshot(data: bytes) -> PaimonSnapshot:
     return PaimonSnapshot(
         required(tree, "id", int),
         required(tree, "schemaId", int),
-        (file_name(required(tree, "baseManifestList", str)), file_name(required(tree, "deltaManifestList", str))),
+        (
+            file_name(required(tree, "baseManifestList", str)),
+            file_name(required(tree, "deltaManifestList", str)),
+        ),
         tree,
     )
 

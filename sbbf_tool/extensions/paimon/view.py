@@ -49,10 +49,19 @@ class PaimonIndexes(Frozen, RowView):
 
         report = inspect_paimon(path)
         for file in report.files:
-            file_values = {"file": to_plain(path), "snapshot": report.snapshot, **values_of(file, columns), STATUS: OK}
+            file_values = {
+                "file": to_plain(path),
+                "snapshot": report.snapshot,
+                **values_of(file, columns),
+                STATUS: OK,
+            }
             findings = [finding for finding in report.findings if finding.file == file.data_file]
             for index in file.indexes:
                 about = [finding for finding in findings if finding.column in (None, index.column)]
-                yield {**file_values, "index": to_plain(index), "findings": list(map(to_plain, about))}
+                yield {
+                    **file_values,
+                    "index": to_plain(index),
+                    "findings": list(map(to_plain, about)),
+                }
             if not file.indexes and (self.all_files or findings):
                 yield {**file_values, "findings": list(map(to_plain, findings))}

@@ -6,7 +6,9 @@ from sbbf_tool.exports import exports
 from sbbf_tool.extension import Extension
 
 EXTENSION = Extension(
-    commands={"report": (f"{__name__}.command", "Write an HTML page with pictures of the filters.")},
+    commands={
+        "report": (f"{__name__}.command", "Write an HTML page with pictures of the filters.")
+    },
     documents={"report": f"{__name__}.contents:PageReport"},
     figures={
         "sbbf_tool.verbs.inspect:InspectReport": f"{__name__}.filter_figures:render_inspect",

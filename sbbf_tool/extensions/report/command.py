@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.option("-o", "--output", metavar="PAGE", required=True, type=click.Path(), help="Write this HTML file, which must not exist.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="PAGE",
+    required=True,
+    type=click.Path(),
+    help="Write this HTML file, which must not exist.",
+)
 @click.option(
     "--query",
     "queries",
@@ -31,13 +38,23 @@ if TYPE_CHECKING:
     help="Show what excludes each row group in this query: \"user_id = 42 AND day IN ('2026-01-31')\" (repeat for more).",
 )
 @click.option(
-    "--baseline", "against", metavar="FILE", type=click.Path(), help="Compare with this report (.json) of an earlier sbbf inspect."
+    "--baseline",
+    "against",
+    metavar="FILE",
+    type=click.Path(),
+    help="Compare with this report (.json) of an earlier sbbf inspect.",
 )
 @click.option("--quick", is_flag=True, help="Skip the rules that read data.")
 @engines_option
 @over_files("PATH...", page_limit_option, allow_option(OVERWRITE))
 def command(
-    files: Files, output: str, queries: tuple[str, ...], against: str | None, quick: bool, engines: tuple[str, ...], allow: frozenset[str]
+    files: Files,
+    output: str,
+    queries: tuple[str, ...],
+    against: str | None,
+    quick: bool,
+    engines: tuple[str, ...],
+    allow: frozenset[str],
 ) -> int:
     """Write one HTML page about the filters of files: where the bytes are, false-positive rates, what smaller filters would do, fill, and
     findings.
@@ -53,7 +70,9 @@ def command(
     from sbbf_tool.extensions.report.page import write_page
 
     if os.path.isfile(output) and OVERWRITE not in allow:
-        raise RefusedError("the target exists", file=output, hint="name another, or remove it first")
+        raise RefusedError(
+            "the target exists", file=output, hint="name another, or remove it first"
+        )
     names = tuple(files.names)
     report = write_page(
         files.rows,
@@ -78,5 +97,9 @@ def command(
 
 
 def _show_report(page: Page, report: PageReport) -> None:
-    counts = (format_count(report.files, "file"), format_count(report.filters, "filter"), format_count(report.findings, "finding"))
+    counts = (
+        format_count(report.files, "file"),
+        format_count(report.filters, "filter"),
+        format_count(report.findings, "finding"),
+    )
     page.say(f"{report.output}: {', '.join(counts)}")

@@ -16,9 +16,7 @@ from sbbf_tool.numbers import format_count
 from sbbf_tool.verbs.inspect import FilterReport, InspectReport
 
 _BYTES = "Where the bytes are"
-_BYTES_NOTE = (
-    "The whole file from its first byte to its last, and below it each kind of content in a lane of its own; small parts are widened."
-)
+_BYTES_NOTE = "The whole file from its first byte to its last, and below it each kind of content in a lane of its own; small parts are widened."
 _UNREFERENCED_NOTE = " Nothing refers to the unreferenced bytes, for example an older footer: they take space, and no reader needs them."
 _BLOCKS = "Bits set per block"
 _STEP = 8
@@ -28,7 +26,10 @@ _STEP = 8
 def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = None) -> Figure:
     """Build picture and tables of the bytes of a file; `earlier` is the report of an earlier `inspect` of it."""
     report = contents.inspect
-    parts = [Span(part.offset, part.offset + part.length, part.kind, part.name) for part in contents.parts]
+    parts = [
+        Span(part.offset, part.offset + part.length, part.kind, part.name)
+        for part in contents.parts
+    ]
     before = None if earlier is None else (_parts_before(earlier), earlier.file_bytes)
     svg = draw_byte_map("bytes_p", _BYTES, parts, report.file_bytes, before)
     kinds = {part.kind for part in contents.parts}
@@ -37,13 +38,27 @@ def build_bytes_figure(contents: FileContents, earlier: InspectReport | None = N
         _BYTES,
         _BYTES_NOTE
         + (_UNREFERENCED_NOTE if "unreferenced" in kinds else "")
-        + (" The report of the earlier file has its filters and footer, but not its pages." if before is not None else ""),
+        + (
+            " The report of the earlier file has its filters and footer, but not its pages."
+            if before is not None
+            else ""
+        ),
         svg,
         (
-            table("Bytes by content", ("content", "parts", "bytes", "share of the file"), _rows_by_kind(contents.parts, report.file_bytes)),
+            table(
+                "Bytes by content",
+                ("content", "parts", "bytes", "share of the file"),
+                _rows_by_kind(contents.parts, report.file_bytes),
+            ),
             table(
                 "Bytes by column",
-                ("column", "pages", "dictionaries", "filters", "filters per byte of pages and dictionaries"),
+                (
+                    "column",
+                    "pages",
+                    "dictionaries",
+                    "filters",
+                    "filters per byte of pages and dictionaries",
+                ),
                 _rows_by_column(contents),
             ),
         ),
@@ -70,18 +85,32 @@ def _rows_by_column(contents: FileContents) -> Iterator[tuple[Value, ...]]:
     for column, by_kind in sums.items():
         pages = by_kind["pages"] + by_kind["dictionary page"]
         share = by_kind["filter"] / pages if pages and by_kind["filter"] else None
-        yield column, size(by_kind["pages"]), size(by_kind["dictionary page"]), size(by_kind["filter"]), rate(share)
+        yield (
+            column,
+            size(by_kind["pages"]),
+            size(by_kind["dictionary page"]),
+            size(by_kind["filter"]),
+            rate(share),
+        )
 
 
 def _parts_before(report: InspectReport) -> list[Span]:
     """Return the parts that the report states; the bytes between them are pages and whatever else the file had."""
     total, footer = report.file_bytes, report.footer_bytes
     parts_of_report = [
-        Span(row.offset, row.offset + (row.header_bytes or 0) + (row.bitset_bytes or 0), "filter", f"filter of {row.column}")
+        Span(
+            row.offset,
+            row.offset + (row.header_bytes or 0) + (row.bitset_bytes or 0),
+            "filter",
+            f"filter of {row.column}",
+        )
         for row in report.filters
         if row.offset is not None
     ]
-    parts_of_report += [Span(each.offset, each.offset + each.length, "unreferenced", each.kind) for each in report.unreferenced]
+    parts_of_report += [
+        Span(each.offset, each.offset + each.length, "unreferenced", each.kind)
+        for each in report.unreferenced
+    ]
     parts_of_report.append(Span(max(0, total - footer), total, "footer", "footer"))
     parts, position = [], 0
     for part in sorted(parts_of_report):
@@ -98,13 +127,27 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
     if not details:
         return None
     rows = {(row.row_group, row.column): row for row in contents.inspect.filters}
-    deviations = {id(detail): _measure_deviation(detail, rows.get((detail.row_group, detail.column))) for detail in details}
-    scores = {id(detail): _score(detail, deviations[id(detail)], rows.get((detail.row_group, detail.column))) for detail in details}
+    deviations = {
+        id(detail): _measure_deviation(detail, rows.get((detail.row_group, detail.column)))
+        for detail in details
+    }
+    scores = {
+        id(detail): _score(
+            detail, deviations[id(detail)], rows.get((detail.row_group, detail.column))
+        )
+        for detail in details
+    }
     chosen = max(details, key=lambda detail: scores[id(detail)])
     report = rows.get((chosen.row_group, chosen.column))
     place = f"{chosen.column}, row group {chosen.row_group}"
     bins = [
-        Bar(f"{start}", blocks, "", f"{place}: {format_count(blocks, 'block')} with {_range_of(start)} bits set", "filter")
+        Bar(
+            f"{start}",
+            blocks,
+            "",
+            f"{place}: {format_count(blocks, 'block')} with {_range_of(start)} bits set",
+            "filter",
+        )
         for start, blocks in _bin(chosen.blocks_by_bits)
     ]
     expected = [number for _, number in _bin(_expect(chosen, report))]
@@ -112,9 +155,22 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
     note = f"The filter of {place}{_describe_blocks(chosen)}"
     content = table(
         "Blocks of each filter",
-        ("column", "row group", "blocks", "empty blocks", "fewest bits", "most bits", "difference from even hashing"),
         (
-            (detail.column, count(detail.row_group), *_row_of_blocks(detail), None if _is_uniform(detail) else rate(deviations[id(detail)]))
+            "column",
+            "row group",
+            "blocks",
+            "empty blocks",
+            "fewest bits",
+            "most bits",
+            "difference from even hashing",
+        ),
+        (
+            (
+                detail.column,
+                count(detail.row_group),
+                *_row_of_blocks(detail),
+                None if _is_uniform(detail) else rate(deviations[id(detail)]),
+            )
             for detail in details
         ),
     )
@@ -127,7 +183,9 @@ def build_blocks_figure(contents: FileContents) -> Figure | None:
             if blocks or number >= 0.05
         ),
     )
-    svg = draw_histogram("blocks_p", title, bins, f"bits set, of {BLOCK_BITS} of a block", "blocks", expected)
+    svg = draw_histogram(
+        "blocks_p", title, bins, f"bits set, of {BLOCK_BITS} of a block", "blocks", expected
+    )
     return Figure("blocks", title, note, svg, (histogram, content))
 
 
@@ -154,7 +212,9 @@ def _describe_blocks(detail: FilterDetail) -> str:
 
 def _bin(numbers: tuple[int, ...] | list[float]) -> list[tuple[int, Any]]:
     """Sum up the numbers of blocks in steps; the last step has the full blocks alone."""
-    return [(start, sum(numbers[start : start + _STEP])) for start in range(0, BLOCK_BITS + 1, _STEP)]
+    return [
+        (start, sum(numbers[start : start + _STEP])) for start in range(0, BLOCK_BITS + 1, _STEP)
+    ]
 
 
 def _range_of(start: int) -> str:
@@ -176,14 +236,23 @@ def _measure_deviation(detail: FilterDetail, report: FilterReport | None) -> flo
     return float(sum(abs(number - expected) for (_, number), (_, expected) in pairs) / 2 / blocks)
 
 
-def _score(detail: FilterDetail, deviation: float, report: FilterReport | None) -> tuple[bool, float]:
+def _score(
+    detail: FilterDetail, deviation: float, report: FilterReport | None
+) -> tuple[bool, float]:
     """Return whether several blocks are all alike, and the deviation by that of chance alone: few blocks scatter more."""
     blocks = sum(detail.blocks_by_bits)
     expected = (number for _, number in _bin(_expect(detail, report)))
-    chance = sum(0.4 * sqrt(max(0.0, number * (1 - number / blocks))) for number in expected) / blocks
+    chance = (
+        sum(0.4 * sqrt(max(0.0, number * (1 - number / blocks))) for number in expected) / blocks
+    )
     return _is_uniform(detail), deviation / (chance + 1 / blocks)
 
 
 def _row_of_blocks(detail: FilterDetail) -> tuple[Value, ...]:
     with_blocks = [bits for bits, blocks in enumerate(detail.blocks_by_bits) if blocks]
-    return count(sum(detail.blocks_by_bits)), count(detail.blocks_by_bits[0]), count(with_blocks[0]), count(with_blocks[-1])
+    return (
+        count(sum(detail.blocks_by_bits)),
+        count(detail.blocks_by_bits[0]),
+        count(with_blocks[0]),
+        count(with_blocks[-1]),
+    )

@@ -6,8 +6,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sbbf_tool.extensions.report.pictures.bars import GridCell, bin_size, draw_grid
-from sbbf_tool.extensions.report.pictures.figure import Figure, Value, count, load_style, rate, render_figure, size, table
-from sbbf_tool.extensions.report.pictures.rates import Curve, Dot, Dots, build_folds_figure, cell_bounds, draw_rates
+from sbbf_tool.extensions.report.pictures.figure import (
+    Figure,
+    Value,
+    count,
+    load_style,
+    rate,
+    render_figure,
+    size,
+    table,
+)
+from sbbf_tool.extensions.report.pictures.rates import (
+    Curve,
+    Dot,
+    Dots,
+    build_folds_figure,
+    cell_bounds,
+    draw_rates,
+)
 from sbbf_tool.extensions.report.pictures.tiles import build_query_figure
 from sbbf_tool.frozen import replace
 from sbbf_tool.numbers import format_count, format_number, format_percent
@@ -29,20 +45,34 @@ _FILL_NOTE = (
 )
 
 
-def dots_of(filters: Iterable[FilterReport], values: Mapping[tuple[int, str], int | None]) -> Iterator[Dot]:
+def dots_of(
+    filters: Iterable[FilterReport], values: Mapping[tuple[int, str], int | None]
+) -> Iterator[Dot]:
     """Yield a dot for each filter whose bits were measured; `values` are numbers of stored values, by row group and column."""
     for row in filters:
         if row.estimated_fpp is None or not row.bitset_bytes:
             continue
         stored = values.get((row.row_group, row.column))
         bits_of_stored = row.bitset_bytes * 8 / stored if stored else None
-        yield Dot(f"{row.column}, row group {row.row_group}", row.bits_per_value, bits_of_stored, row.estimated_fpp)
+        yield Dot(
+            f"{row.column}, row group {row.row_group}",
+            row.bits_per_value,
+            bits_of_stored,
+            row.estimated_fpp,
+        )
 
 
 def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = ()) -> Figure:
     """Build picture and table of the rates; the table has the filters or, of many, the cells of the picture."""
     if filters or not dots.cells:
-        head: tuple[str, ...] = ("column", "row group", "bits per value", "false-positive rate", "distinct values (estimated)", "bitset")
+        head: tuple[str, ...] = (
+            "column",
+            "row group",
+            "bits per value",
+            "false-positive rate",
+            "distinct values (estimated)",
+            "bitset",
+        )
         rows: Iterable[tuple[Value, ...]] = (
             (
                 row.column,
@@ -57,22 +87,34 @@ def build_rates_figure(key: str, dots: Dots, filters: Sequence[FilterReport] = (
         )
         if not filters:
             head = ("filter", "bits per value", "false-positive rate")
-            rows = ((dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp)) for dot in dots.items)
+            rows = (
+                (dot.name, count(dot.bits or dot.bits_of_stored), rate(dot.fpp))
+                for dot in dots.items
+            )
         content = table("Filters", head, rows)
     else:
         content = table(
-            "Filters by bits per value and rate", ("bits per value", "false-positive rate", "filters"), map(_row_of_cell, dots.cells)
+            "Filters by bits per value and rate",
+            ("bits per value", "false-positive rate", "filters"),
+            map(_row_of_cell, dots.cells),
         )
     return Figure(key, RATES, _RATES_NOTE, draw_rates(f"{key}_p", RATES, dots), (content,))
 
 
 def _row_of_cell(cell: tuple[tuple[int, int], int]) -> tuple[Value, ...]:
     (low, high), (least, most) = cell_bounds(cell[0])
-    return (f"{format_number(low)} to {format_number(high)}", f"{format_percent(least)} to {format_percent(most)}", count(cell[1]))
+    return (
+        f"{format_number(low)} to {format_number(high)}",
+        f"{format_percent(least)} to {format_percent(most)}",
+        count(cell[1]),
+    )
 
 
 def build_fill_figure(
-    key: str, filters: Sequence[FilterReport], row_groups: int, errors: Mapping[tuple[int, str], str] | None = None
+    key: str,
+    filters: Sequence[FilterReport],
+    row_groups: int,
+    errors: Mapping[tuple[int, str], str] | None = None,
 ) -> Figure:
     """Build the heat strip of the filters of one file; many row groups share a cell, which shows the fullest filter.
 
@@ -82,7 +124,10 @@ def build_fill_figure(
     columns = list(dict.fromkeys(row.column for row in filters if row.has_filter))
     step = bin_size(len(columns), row_groups)
     bins = range(0, row_groups, step)
-    names = [f"{start}" if step == 1 else f"{start}-{min(start + step, row_groups) - 1}" for start in bins]
+    names = [
+        f"{start}" if step == 1 else f"{start}-{min(start + step, row_groups) - 1}"
+        for start in bins
+    ]
     fullest: dict[tuple[int, int], FilterReport] = {}
     errors_by_place: dict[tuple[int, int], str] = {}
     numbers = {column: at for at, column in enumerate(columns)}
@@ -91,23 +136,37 @@ def build_fill_figure(
             continue
         place = numbers[row.column], row.row_group // step
         if (row.row_group, row.column) in errors:
-            errors_by_place.setdefault(place, f"row group {row.row_group}: {errors[row.row_group, row.column]}")
+            errors_by_place.setdefault(
+                place, f"row group {row.row_group}: {errors[row.row_group, row.column]}"
+            )
         rival = fullest.get(place)
         if rival is None or (row.fill_ratio or 0) >= (rival.fill_ratio or 0):
             fullest[place] = row
     cells = {place: _fill_cell(row, errors_by_place.get(place)) for place, row in fullest.items()}
     svg, num_rows = draw_grid(f"{key}_p", FILL, columns, names, cells, "row group")
-    more = f" The picture has the first {num_rows} of {len(columns):,} columns." if num_rows < len(columns) else ""
+    more = (
+        f" The picture has the first {num_rows} of {len(columns):,} columns."
+        if num_rows < len(columns)
+        else ""
+    )
     has_gaps = len(cells) < len(columns) * len(bins)
     gaps = " An empty cell has no filter." if has_gaps else ""
     binned = f" Each cell is the fullest filter of {step:,} row groups." if step > 1 else ""
     framed = " A cell with a frame and ! has an error; see the findings." if errors_by_place else ""
     rows = (
-        (row.column, count(row.row_group), rate(row.fill_ratio), count(row.blocks), "; ".join(_list_problems(row, errors)))
+        (
+            row.column,
+            count(row.row_group),
+            rate(row.fill_ratio),
+            count(row.blocks),
+            "; ".join(_list_problems(row, errors)),
+        )
         for row in filters
         if row.has_filter
     )
-    content = table("Fill of each filter", ("column", "row group", "bits set", "blocks", "problem"), rows)
+    content = table(
+        "Fill of each filter", ("column", "row group", "bits set", "blocks", "problem"), rows
+    )
     return Figure(key, FILL, _FILL_NOTE + framed + gaps + binned + more, svg, (content,))
 
 
@@ -129,7 +188,11 @@ def _fill_cell(row: FilterReport, error: str | None) -> GridCell:
     blocks = format_count(row.blocks or 0, "block")
     title = f"{place}: {format_percent(row.fill_ratio)} of the bits set, {blocks}, rate {format_percent(row.estimated_fpp)}"
     text = f"{row.fill_ratio * 100:.0f}"
-    return GridCell(row.fill_ratio, text, title) if error is None else GridCell(row.fill_ratio, f"! {text}", f"{title}; {error}", "alarm")
+    return (
+        GridCell(row.fill_ratio, text, title)
+        if error is None
+        else GridCell(row.fill_ratio, f"! {text}", f"{title}; {error}", "alarm")
+    )
 
 
 def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
@@ -137,7 +200,9 @@ def render_inspect(report: InspectReport, key: str) -> Iterator[str]:
     if not any(row.estimated_fpp is not None for row in report.filters):
         return iter(())
     values = {(row.row_group, row.column): row.num_values for row in report.filters}
-    rates = build_rates_figure(f"{key}_rates", Dots(dots_of(report.filters, values)), report.filters)
+    rates = build_rates_figure(
+        f"{key}_rates", Dots(dots_of(report.filters, values)), report.filters
+    )
     fill = build_fill_figure(f"{key}_fill", report.filters, report.row_groups)
     return _render([replace(figure, tables=()) for figure in (rates, fill)])
 
@@ -148,13 +213,19 @@ def render_explain(report: ExplainReport, key: str) -> Iterator[str]:
     counts = {engine.name: Counter(engine.steps) for engine in report.engines}
     tiles = {engine.name: list(zip(engine.steps, names, strict=False)) for engine in report.engines}
     title = f"{report.column} = {report.value}"
-    return _render([build_query_figure(f"{key}_steps", title, counts, tiles, len(names))] if counts else [])
+    return _render(
+        [build_query_figure(f"{key}_steps", title, counts, tiles, len(names))] if counts else []
+    )
 
 
 def render_advice(report: AdviceReport, key: str) -> Iterator[str]:
     """Yield the HTML of the rates that smaller filters would have."""
     curves = [
-        Curve(column.column, tuple((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes)) for column in report.filter_sizes
+        Curve(
+            column.column,
+            tuple((size.bytes, size.mean_fpp, size.worst_fpp) for size in column.sizes),
+        )
+        for column in report.filter_sizes
     ]
     return _render([build_folds_figure(f"{key}_folds", curves)] if curves else [])
 

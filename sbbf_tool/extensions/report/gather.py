@@ -12,7 +12,14 @@ from sbbf_tool.advice.queries import Query
 from sbbf_tool.bloom.block_bits import count_blocks_by_bits
 from sbbf_tool.bloom.filter import BloomFilter
 from sbbf_tool.errors import AuthenticationError, UnreadableError
-from sbbf_tool.extensions.report.contents import EngineSteps, FileContents, FilterDetail, FoldSize, QuerySteps, StoredPart
+from sbbf_tool.extensions.report.contents import (
+    EngineSteps,
+    FileContents,
+    FilterDetail,
+    FoldSize,
+    QuerySteps,
+    StoredPart,
+)
 from sbbf_tool.file.layout import METADATA_COPY, PAGES, Range, owned_ranges, ranges_between
 from sbbf_tool.file.parquet_file import ParquetFile
 from sbbf_tool.frozen import opt, replace
@@ -27,10 +34,18 @@ from sbbf_tool.verbs.explain import Explain, ExplainReport
 from sbbf_tool.verbs.inspect import Inspect
 from sbbf_tool.verbs.verb import Needs, ReadingVerb
 
-FILTER, UNREFERENCED, FOOTER, FURTHER, DICTIONARY = "filter", "unreferenced", "footer", "other", "dictionary page"
+FILTER, UNREFERENCED, FOOTER, FURTHER, DICTIONARY = (
+    "filter",
+    "unreferenced",
+    "footer",
+    "other",
+    "dictionary page",
+)
 
 
-def describe_contents(file: ParquetFile, *, detailed: bool = True) -> tuple[tuple[FilterDetail, ...], tuple[StoredPart, ...]]:
+def describe_contents(
+    file: ParquetFile, *, detailed: bool = True
+) -> tuple[tuple[FilterDetail, ...], tuple[StoredPart, ...]]:
     """Describe the filters that can be read and, if `detailed`, their blocks and every byte of the file."""
     file.expect_filters(file.footer.columns, whole=True)
     stored_filters: list[StoredFilter] = []
@@ -38,7 +53,9 @@ def describe_contents(file: ParquetFile, *, detailed: bool = True) -> tuple[tupl
     return details, tuple(_list_parts(file, stored_filters)) if detailed else ()
 
 
-def _describe_filters(file: ParquetFile, stored_filters: list[StoredFilter], *, detailed: bool) -> Iterator[FilterDetail]:
+def _describe_filters(
+    file: ParquetFile, stored_filters: list[StoredFilter], *, detailed: bool
+) -> Iterator[FilterDetail]:
     """Yield the numbers of each filter that can be read; append all filters whose header can be read to `stored_filters`."""
     places = file.footer.filter_places({column.index for column in file.footer.columns})
     for row_group in range(file.footer.num_row_groups) if places else ():
@@ -58,7 +75,9 @@ def _describe_filters(file: ParquetFile, stored_filters: list[StoredFilter], *, 
                 continue  # `inspect` reports it
 
 
-def _describe_filter(file: ParquetFile, stored: StoredFilter, column: Column, *, detailed: bool) -> FilterDetail:
+def _describe_filter(
+    file: ParquetFile, stored: StoredFilter, column: Column, *, detailed: bool
+) -> FilterDetail:
     bloom = BloomFilter(file.read_bitset(stored))
     return FilterDetail(
         row_group=stored.row_group,
@@ -73,10 +92,18 @@ def _list_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterat
     """Yield every part of the file once, in order; where parts overlap, as in a damaged file, the first has the bytes."""
     position = 0
     end_of_file = StoredPart(file.source.size, 0, FURTHER, "")
-    for part in sorted((*_find_parts(file, stored_filters), end_of_file), key=lambda part: (part.offset, -part.length)):
-        start, end = (min(place, file.source.size) for place in (max(part.offset, position), part.offset + part.length))
+    for part in sorted(
+        (*_find_parts(file, stored_filters), end_of_file),
+        key=lambda part: (part.offset, -part.length),
+    ):
+        start, end = (
+            min(place, file.source.size)
+            for place in (max(part.offset, position), part.offset + part.length)
+        )
         if start > position:
-            yield StoredPart(position, start - position, FURTHER, "bytes whose content the footer does not state")
+            yield StoredPart(
+                position, start - position, FURTHER, "bytes whose content the footer does not state"
+            )
             position = start
         if end > start:
             yield StoredPart(start, end - start, part.kind, part.name, part.column)
@@ -97,13 +124,22 @@ def _find_parts(file: ParquetFile, stored_filters: list[StoredFilter]) -> Iterat
         yield StoredPart(stored.place.offset, stored.length, FILTER, name, column)
     for gap in ranges_between(file, stored_filters):
         kind = FURTHER if gap.kind == METADATA_COPY else UNREFERENCED
-        yield StoredPart(gap.start, gap.length, kind, gap.kind if kind == FURTHER else f"unreferenced: {gap.kind}")
+        yield StoredPart(
+            gap.start,
+            gap.length,
+            kind,
+            gap.kind if kind == FURTHER else f"unreferenced: {gap.kind}",
+        )
 
 
 def _split_pages(file: ParquetFile, owned: Range, column: str) -> Iterator[StoredPart]:
     """Yield the parts of pages or of an index; a dictionary page before the data pages is a part of its own."""
     place = f"{column}, row group {owned.row_group}"
-    data = file.footer.chunk_meta(owned.row_group, owned.column).first_data_page if owned.kind == PAGES else None
+    data = (
+        file.footer.chunk_meta(owned.row_group, owned.column).first_data_page
+        if owned.kind == PAGES
+        else None
+    )
     start = owned.start
     if data is not None and start < data < owned.end:
         yield StoredPart(start, data - start, DICTIONARY, f"dictionary of {place}", column)
@@ -122,14 +158,21 @@ def combine_steps(query: Query, conditions: Sequence[Sequence[ExplainReport]]) -
     for engine in load_table().engines:
         steps = tuple(_step_of(engine.name, conditions, number) for number in row_groups)
         engines_by_steps.setdefault(steps, []).append(engine.name)
-    without_filters = EngineSteps((), tuple(_step_of(None, conditions, number) for number in row_groups))
+    without_filters = EngineSteps(
+        (), tuple(_step_of(None, conditions, number) for number in row_groups)
+    )
     by_engine = (EngineSteps(tuple(engines), steps) for steps, engines in engines_by_steps.items())
     return QuerySteps(query.text, len(row_groups), (without_filters, *by_engine))
 
 
 def _step_of(engine: str | None, conditions: Sequence[Sequence[ExplainReport]], number: int) -> str:
     """Return what happens to a row group in an engine; None stands for engines that query dictionaries, without filters."""
-    return _first_of_all([_last_of_any([_answer(engine, report, number) for report in reports]) for reports in conditions])
+    return _first_of_all(
+        [
+            _last_of_any([_answer(engine, report, number) for report in reports])
+            for reports in conditions
+        ]
+    )
 
 
 def _answer(engine: str | None, report: ExplainReport, number: int) -> str:
@@ -137,7 +180,13 @@ def _answer(engine: str | None, report: ExplainReport, number: int) -> str:
     if steps := next((each.steps for each in report.engines if each.name == engine), None):
         return steps[number]
     row_group = report.row_groups[number]
-    return _STATISTICS if row_group.statistics == "absent" else "dictionary" if row_group.dictionary == "absent" else _READ
+    return (
+        _STATISTICS
+        if row_group.statistics == "absent"
+        else "dictionary"
+        if row_group.dictionary == "absent"
+        else _READ
+    )
 
 
 def _last_of_any(steps: Sequence[str]) -> str:
@@ -160,24 +209,41 @@ class Gather(ReadingVerb[FileContents]):
     queries: Iterable[Query] = opt("The queries to explain", default=(), convert=tuple)
     detailed: bool = opt("Read what only the page of one file shows", default=True)
     quick: bool = opt("Leave out rules that read data", default=False)
-    engine_names: Iterable[str] = opt("The query engines that read the files", default=(), convert=as_engines)
+    engine_names: Iterable[str] = opt(
+        "The query engines that read the files", default=(), convert=as_engines
+    )
 
     def needs(self) -> Needs:
-        columns = dict.fromkeys(condition.column for query in self.queries for condition in query.conditions)
+        columns = dict.fromkeys(
+            condition.column for query in self.queries for condition in query.conditions
+        )
         return Needs(data=not self.quick, threads=True, columns=tuple(columns))
 
     def on(self, file: ParquetFile) -> FileContents:
         report = Inspect(engine_names=self.engine_names).on(file)
-        findings = Check(Policy(Limits(engines=tuple(self.engine_names)), quick=self.quick)).on(file)
+        findings = Check(Policy(Limits(engines=tuple(self.engine_names)), quick=self.quick)).on(
+            file
+        )
         if not self.detailed:
             # The outcomes of rules are most of the bytes of a row, and a page about many files does not list them.
             findings = replace(findings, rules=())
         filters, parts = describe_contents(file, detailed=self.detailed)
-        return FileContents(report, findings, filters, parts, tuple(_explain(file, query, self.engine_names) for query in self.queries))
+        return FileContents(
+            report,
+            findings,
+            filters,
+            parts,
+            tuple(_explain(file, query, self.engine_names) for query in self.queries),
+        )
 
 
 def _explain(file: ParquetFile, query: Query, engines: Iterable[str]) -> QuerySteps:
-    conditions = [[Explain(condition.column, value, engines).on(file) for value in condition.values] for condition in query.conditions]
-    named_columns = (column for reports in conditions for report in reports for column in report.named_columns)
+    conditions = [
+        [Explain(condition.column, value, engines).on(file) for value in condition.values]
+        for condition in query.conditions
+    ]
+    named_columns = (
+        column for reports in conditions for report in reports for column in report.named_columns
+    )
     problem = next((column.reason for column in named_columns if column.type is None), None)
     return replace(combine_steps(query, conditions), problem=problem)

@@ -18,10 +18,20 @@ from sbbf_tool.display import escape, redact, shorten
 from sbbf_tool.encryption.keys import Keys
 from sbbf_tool.errors import RefusedError, UnreadableError, UsageError
 from sbbf_tool.extensions.report import file_figures, lake_figures
-from sbbf_tool.extensions.report.contents import FileContents, PageFigure, PageReport, UnreadableFile
+from sbbf_tool.extensions.report.contents import (
+    FileContents,
+    PageFigure,
+    PageReport,
+    UnreadableFile,
+)
 from sbbf_tool.extensions.report.filter_figures import build_fill_figure, build_rates_figure
 from sbbf_tool.extensions.report.gather import Gather
-from sbbf_tool.extensions.report.lake_figures import EarlierRun, build_changes_figure, build_query_figures, read_earlier_inspect
+from sbbf_tool.extensions.report.lake_figures import (
+    EarlierRun,
+    build_changes_figure,
+    build_query_figures,
+    read_earlier_inspect,
+)
 from sbbf_tool.extensions.report.pictures.figure import (
     Figure,
     FigureTable,
@@ -56,7 +66,12 @@ class ReportPage:
     """What a page shows. Files are added one by one, and kept as totals; of the only file of a page, all is kept."""
 
     def __init__(
-        self, names: Iterable[str], *, is_single: bool, earlier: EarlierRun | None = None, write_fix: Callable[[Fix], str] = str
+        self,
+        names: Iterable[str],
+        *,
+        is_single: bool,
+        earlier: EarlierRun | None = None,
+        write_fix: Callable[[Fix], str] = str,
     ) -> None:
         """Take the names that the page is about; `write_fix` writes the fixes of findings."""
         self.totals = LakeTotals()
@@ -84,17 +99,25 @@ class ReportPage:
         """Yield the figures in the order of the page."""
         totals, single = self.totals, self._single
         if single is not None:
-            yield file_figures.build_bytes_figure(single, None if self._earlier is None else self._earlier.single)
+            yield file_figures.build_bytes_figure(
+                single, None if self._earlier is None else self._earlier.single
+            )
         elif totals.files:
             yield lake_figures.build_bytes_figure(totals)
         if totals.filters:
             filters = single.inspect.filters if single is not None else ()
             yield build_rates_figure("rates", totals.dots, filters)
             if single is not None:
-                yield build_fill_figure("fill", single.inspect.filters, single.inspect.row_groups, _list_errors(single))
+                yield build_fill_figure(
+                    "fill", single.inspect.filters, single.inspect.row_groups, _list_errors(single)
+                )
             more = (
-                build_folds_figure("folds", curves) if (curves := lake_figures.list_curves(totals)) else None,
-                file_figures.build_blocks_figure(single) if single is not None else lake_figures.build_fill_figure(totals),
+                build_folds_figure("folds", curves)
+                if (curves := lake_figures.list_curves(totals))
+                else None,
+                file_figures.build_blocks_figure(single)
+                if single is not None
+                else lake_figures.build_fill_figure(totals),
                 None if single is not None else lake_figures.build_partitions_figure(totals),
                 None if single is not None else lake_figures.build_distribution_figure(totals),
             )
@@ -108,22 +131,35 @@ class ReportPage:
         try:
             from jinja2 import Environment
         except ImportError:
-            raise UsageError("a page needs the package jinja2", hint="pip install 'sbbf-tool[report]'") from None
+            raise UsageError(
+                "a page needs the package jinja2", hint="pip install 'sbbf-tool[report]'"
+            ) from None
         from markupsafe import Markup
 
         style, script = load_style() + load_file("page.css"), load_file("sort.js")
         all_figures = list(self.figures() if figures is None else figures)
         tables = [lake_figures.list_columns(self.totals)] if self.totals.columns else []
-        tables += [lake_figures.list_worst_files(self.totals)] if self._single is None and self.totals.filters else []
+        tables += (
+            [lake_figures.list_worst_files(self.totals)]
+            if self._single is None and self.totals.filters
+            else []
+        )
         verdict, verdict_class = self._describe_findings()
         rows = tuple((each.file, each.reason) for each in self.unreadable)
-        unreadable = FigureTable("Files that could not be read", ("file", "reason"), rows, self.unreadable_files - len(rows))
+        unreadable = FigureTable(
+            "Files that could not be read",
+            ("file", "reason"),
+            rows,
+            self.unreadable_files - len(rows),
+        )
         sections = [
             ("findings", "Findings"),
             *([("columns", "Columns")] if tables else []),
             *((each.key, each.title) for each in all_figures),
         ]
-        page = Environment(autoescape=True, trim_blocks=False).from_string(load_file("page.html.jinja"))
+        page = Environment(autoescape=True, trim_blocks=False).from_string(
+            load_file("page.html.jinja")
+        )
         return page.render(
             title=f"Bloom filters of {', '.join(map(escape, self._names[:3]))}{', ...' if len(self._names) > 3 else ''}",
             style=Markup(style),
@@ -143,7 +179,10 @@ class ReportPage:
 
     def _list_facts(self) -> Iterator[tuple[str, str]]:
         totals, single = self.totals, self._single
-        yield ("Size" if single is not None else "Files"), format_size(totals.bytes) if single is not None else f"{totals.files:,}"
+        yield (
+            ("Size" if single is not None else "Files"),
+            format_size(totals.bytes) if single is not None else f"{totals.files:,}",
+        )
         if single is None:
             yield "Size of all files", format_size(totals.bytes)
         else:
@@ -157,7 +196,9 @@ class ReportPage:
             yield "Unreadable filters", f"{totals.unreadable_filters:,}"
         if totals.locked_files:
             locked = (
-                ", ".join(map(escape, single.inspect.locked_columns)) if single is not None else format_count(totals.locked_files, "file")
+                ", ".join(map(escape, single.inspect.locked_columns))
+                if single is not None
+                else format_count(totals.locked_files, "file")
             )
             yield "Locked columns (keys not given)", locked
         if self.unreadable_files:
@@ -168,19 +209,50 @@ class ReportPage:
         for _, rule in self.totals.findings_by_rule():
             counts[rule.severity] += rule.findings
         if not counts:
-            files = "No file could be read" if not self.totals.files else "No findings" if self.totals.filters else "No filters"
-            return f"{files}.", "doubtful" if self.unreadable_files else "good" if self.totals.filters else "neutral"
-        sums = ", ".join(format_count(counts[severity], severity) for severity in SEVERITIES if counts[severity])
-        return f"{sums}.", "bad" if counts["error"] else "doubtful" if counts["warning"] else "neutral"
+            files = (
+                "No file could be read"
+                if not self.totals.files
+                else "No findings"
+                if self.totals.filters
+                else "No filters"
+            )
+            return (
+                f"{files}.",
+                "doubtful"
+                if self.unreadable_files
+                else "good"
+                if self.totals.filters
+                else "neutral",
+            )
+        sums = ", ".join(
+            format_count(counts[severity], severity) for severity in SEVERITIES if counts[severity]
+        )
+        return f"{sums}.", "bad" if counts["error"] else "doubtful" if counts[
+            "warning"
+        ] else "neutral"
 
     def _list_findings(self) -> Iterator[FigureTable]:
         if self._single is not None:
             check = self._single.check
             if check.findings:
-                head = ("severity", "rule", "column", "row groups", "what is wrong", "evidence", "fix")
-                yield table("Findings", head, (self._row_of_finding(finding) for finding in check.findings))
+                head = (
+                    "severity",
+                    "rule",
+                    "column",
+                    "row groups",
+                    "what is wrong",
+                    "evidence",
+                    "fix",
+                )
+                yield table(
+                    "Findings", head, (self._row_of_finding(finding) for finding in check.findings)
+                )
             if check.unreadable:
-                yield table("Parts that could not be read", ("place and reason",), ((each,) for each in check.unreadable))
+                yield table(
+                    "Parts that could not be read",
+                    ("place and reason",),
+                    ((each,) for each in check.unreadable),
+                )
             notes = [*self._single.inspect.notes]
             if notes:
                 yield table("Notes", ("note",), ((note,) for note in notes))
@@ -189,13 +261,22 @@ class ReportPage:
                 "Findings by rule",
                 ("severity", "rule", "findings", "files", "what is wrong", "example"),
                 (
-                    (rule.severity, name, count(rule.findings), count(rule.files), rule.message, rule.example)
+                    (
+                        rule.severity,
+                        name,
+                        count(rule.findings),
+                        count(rule.files),
+                        rule.message,
+                        rule.example,
+                    )
                     for name, rule in self.totals.findings_by_rule()
                 ),
             )
 
     def _row_of_finding(self, finding: Finding) -> tuple[str | None, ...]:
-        row_groups = sorted({evidence.row_group for evidence in finding.evidence if evidence.row_group is not None})
+        row_groups = sorted(
+            {evidence.row_group for evidence in finding.evidence if evidence.row_group is not None}
+        )
         place = format_row_groups(row_groups) if row_groups else None
         first = finding.evidence[0] if finding.evidence else None
         fact = None if first is None else first.fact
@@ -249,7 +330,12 @@ def write_page(
     _ensure_page(target)
     earlier = None if against is None else read_earlier_inspect(against)
     page = ReportPage(map(redact, names), is_single=is_single, earlier=earlier, write_fix=write_fix)
-    work = Work(Gather(parsed_queries, is_single, quick, engine_names), keys=Keys.of(keys), max_page_bytes=max_page_bytes, strict=is_single)
+    work = Work(
+        Gather(parsed_queries, is_single, quick, engine_names),
+        keys=Keys.of(keys),
+        max_page_bytes=max_page_bytes,
+        strict=is_single,
+    )
     exit_code = _add_rows(run(work), page, target, is_single=is_single)
     if no_files is not None and not (page.totals.files or page.unreadable_files):
         raise UnreadableError(no_files)
@@ -274,7 +360,9 @@ def write_page(
     )
 
 
-def _add_rows(rows: Iterable[Row[FileContents]], page: ReportPage, target: str, *, is_single: bool) -> int:
+def _add_rows(
+    rows: Iterable[Row[FileContents]], page: ReportPage, target: str, *, is_single: bool
+) -> int:
     """Add the files to the page; return the highest exit code of those that could not be read."""
     codes: set[int] = set()
     first_usage_error: Exception | None = None
@@ -303,14 +391,20 @@ def _ensure_page(target: str) -> None:
         return
     with suppress(OSError), open(target, "rb") as stream:
         if stream.read(len(_PAGE)).lower() not in (b"", _PAGE):
-            raise RefusedError("the file is not an HTML page, so no page replaces it", file=target, hint="name another, or remove it first")
+            raise RefusedError(
+                "the file is not an HTML page, so no page replaces it",
+                file=target,
+                hint="name another, or remove it first",
+            )
 
 
 def _ensure_other_file(path: str, target: str) -> None:
     """Raise RefusedError if the page would replace one of the files that it is about."""
     with suppress(OSError, ValueError):
         if os.path.samefile(path, target):
-            raise RefusedError("the page would replace one of the files", file=target, hint="name another")
+            raise RefusedError(
+                "the page would replace one of the files", file=target, hint="name another"
+            )
 
 
 def write_report(
@@ -335,8 +429,17 @@ def write_report(
     """
     names = tuple(os.fsdecode(path) for path in as_iterable(paths))
     table = find_table(names[0]) if len(names) == 1 else None
-    selection = Selection(names, file=find_single_file(names[0]) if len(names) == 1 and table is None else None, table=table)
+    selection = Selection(
+        names,
+        file=find_single_file(names[0]) if len(names) == 1 and table is None else None,
+        table=table,
+    )
     run = partial(LocalRunner().run, selection)
-    options: dict[str, Any] = {"queries": queries, "against": against, "quick": quick, "engine_names": engine_names}
+    options: dict[str, Any] = {
+        "queries": queries,
+        "against": against,
+        "quick": quick,
+        "engine_names": engine_names,
+    }
     options |= {"keys": keys, "max_page_bytes": max_page_bytes}
     return write_page(run, names, output, is_single=selection.file is not None, **options)

@@ -100,7 +100,10 @@ class QuerySum:
                 self.counts.setdefault(engine, Counter()).update(group.steps)
                 tiles = self.tiles.setdefault(engine, [])
                 if self.row_groups <= MOST_TILES:
-                    tiles += [(step, f"{file}, row group {number}") for number, step in enumerate(group.steps)]
+                    tiles += [
+                        (step, f"{file}, row group {number}")
+                        for number, step in enumerate(group.steps)
+                    ]
                 else:
                     tiles.clear()
 
@@ -132,7 +135,9 @@ class LakeTotals:
             self.dots.add(dot)
         for detail in contents.filters:
             column = detail.column if detail.column in self.columns else MORE_COLUMNS
-            self.folds.setdefault(column, Folds(DEFAULT_FPP)).add(tuple((fold.bytes, fold.fpp) for fold in detail.sizes))
+            self.folds.setdefault(column, Folds(DEFAULT_FPP)).add(
+                tuple((fold.bytes, fold.fpp) for fold in detail.sizes)
+            )
         self._add_findings(contents)
         for query in contents.queries:
             self.queries.setdefault(query.query, QuerySum()).add(report.file, query)
@@ -157,10 +162,17 @@ class LakeTotals:
             if not row.has_filter:
                 continue
             self.unreadable_filters += row.unreadable is not None
-            column = row.column if row.column in self.columns or len(self.columns) < MOST_COLUMNS else MORE_COLUMNS
+            column = (
+                row.column
+                if row.column in self.columns or len(self.columns) < MOST_COLUMNS
+                else MORE_COLUMNS
+            )
             size = (row.header_bytes or 0) + (row.bitset_bytes or 0)
             self.filter_bytes += size
-            for sums in (self.columns.setdefault(column, Sums()), partition.columns.setdefault(column, Sums())):
+            for sums in (
+                self.columns.setdefault(column, Sums()),
+                partition.columns.setdefault(column, Sums()),
+            ):
                 sums.filters += row.unreadable is None
                 sums.bytes += size
                 if row.estimated_fpp is not None and row.fill_ratio is not None:
@@ -179,11 +191,16 @@ class LakeTotals:
             rule.findings += len(of_rule)
             rule.files += 1
         groups = {rule.name: rule.group for rule in RULES}
-        warnings = Counter(groups[finding.rule] for finding in findings if finding.severity == WARNING)
+        warnings = Counter(
+            groups[finding.rule] for finding in findings if finding.severity == WARNING
+        )
         rank = FileRank(
             sum(finding.severity == ERROR for finding in findings),
             tuple(warnings[group] for group in GROUPS),
-            max((row.estimated_fpp for row in report.filters if row.estimated_fpp is not None), default=0.0),
+            max(
+                (row.estimated_fpp for row in report.filters if row.estimated_fpp is not None),
+                default=0.0,
+            ),
             report.file,
             sum(row.has_filter for row in report.filters),
             report.file_bytes,
@@ -205,14 +222,21 @@ class LakeTotals:
 
     def findings_by_rule(self) -> Iterator[tuple[str, RuleSum]]:
         """Yield rules with findings, the most severe first."""
-        for (_, name), rule in sorted(self.rules.items(), key=lambda item: (SEVERITIES.index(item[0][0]), -item[1].findings, item[0][1])):
+        for (_, name), rule in sorted(
+            self.rules.items(),
+            key=lambda item: (SEVERITIES.index(item[0][0]), -item[1].findings, item[0][1]),
+        ):
             yield name, rule
 
 
 def partition_of(path: str) -> str:
     """Return the partition of a file by the folders of its path, such as `day=2026-01-31`, or its folder if it has none."""
     values = partition_values(path)
-    return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items()) or os.path.dirname(path) or "."
+    return (
+        "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items())
+        or os.path.dirname(path)
+        or "."
+    )
 
 
 def _decade_of(fpp: float) -> int:

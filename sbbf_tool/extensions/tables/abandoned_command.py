@@ -25,7 +25,9 @@ _COLUMNS = (Heading("hours", COUNT), Heading("copy", NAME))
 class _Duration(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.4
     name = "duration"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         match = re.fullmatch(r"(\d{1,9})\s*([smhd])", str(value).strip(), re.ASCII)
         if not match:
             self.fail(f"{value!r} is not a duration; write 90s, 30m, 24h or 7d", param, ctx)
@@ -62,7 +64,9 @@ def repair_abandoned(age: float, files: ChangedFiles, columns: tuple[str, ...]) 
     if files.output is not None:
         raise click.UsageError("--output is for one file; delete abandoned copies with --in-place")
     if files.where is not None or columns:
-        raise click.UsageError("--abandoned is for the whole table: it takes neither --where nor --column")
+        raise click.UsageError(
+            "--abandoned is for the whole table: it takes neither --where nor --column"
+        )
     copies, younger = find_unreferenced(table, age)
     deletes = files.in_place and not files.dry_run
     if deletes:
@@ -74,6 +78,16 @@ def repair_abandoned(age: float, files: ChangedFiles, columns: tuple[str, ...]) 
 
 def _show_report(page: Page, report: AbandonedReport) -> None:
     page.table(_COLUMNS, [(int(copy.age_seconds / 3600), copy.path) for copy in report.copies])
-    done = "deleted" if report.deleted else "abandoned; --in-place deletes them" if report.copies else "abandoned"
-    younger = f"; {report.younger:,} younger: a run may be at work on them" if report.younger else ""
-    page.say(f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} {done}{younger}")
+    done = (
+        "deleted"
+        if report.deleted
+        else "abandoned; --in-place deletes them"
+        if report.copies
+        else "abandoned"
+    )
+    younger = (
+        f"; {report.younger:,} younger: a run may be at work on them" if report.younger else ""
+    )
+    page.say(
+        f"{redact(report.table)}: {format_count(len(report.copies), 'copy', 'copies')} {done}{younger}"
+    )

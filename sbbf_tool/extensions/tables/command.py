@@ -42,42 +42,69 @@ def _until(table_format: str) -> str:
 class TableCommand(TableRun):
     """A change of a table by a command, which prints what it costs and what it did."""
 
-    def show_cost(self, selection: Selection, spec: FilterSpec | None = None, rebuild: Rebuild | None = None) -> None:
+    def show_cost(
+        self, selection: Selection, spec: FilterSpec | None = None, rebuild: Rebuild | None = None
+    ) -> None:
         """Print what the change costs, before it starts, to standard error; `spec` and `rebuild` are those of new filters."""
-        table, files = self.table, [live for live in selection.live_files() if not live.unchangeable]
+        table, files = (
+            self.table,
+            [live for live in selection.live_files() if not live.unchangeable],
+        )
         total = sum(live.bytes or 0 for live in files)
         sample = files[:: max(1, len(files) // _SAMPLE_FILES)][:_SAMPLE_FILES]
         filter_bytes = None
         if spec is not None:
             table_files = selection.table_files()
-            sizes = [(live.bytes or 0, _filter_bytes(table_files.file(live.path), spec, self.edit.keys, rebuild)) for live in sample]
+            sizes = [
+                (
+                    live.bytes or 0,
+                    _filter_bytes(table_files.file(live.path), spec, self.edit.keys, rebuild),
+                )
+                for live in sample
+            ]
             known = [(size, estimate) for size, estimate in sizes if estimate is not None and size]
-            filter_bytes = int(total * sum(estimate for _, estimate in known) / sum(size for size, _ in known)) if known else None
+            filter_bytes = (
+                int(total * sum(estimate for _, estimate in known) / sum(size for size, _ in known))
+                if known
+                else None
+            )
         parts = [f"{format_count(len(files), 'file')}, {format_size(total)}"]
         if filter_bytes:
             parts.append(f"filters of up to about {format_size(filter_bytes)}")
         if filter_bytes == 0:
             are_all = len(sample) == len(files)
-            parts.append("nothing to do" if are_all else f"nothing to do in the first {len(sample)} of them that were read")
+            parts.append(
+                "nothing to do"
+                if are_all
+                else f"nothing to do in the first {len(sample)} of them that were read"
+            )
         elif files and places.shares_blocks(files[0].path):
             parts.append("copies share the blocks of the old files")
         else:
-            parts.append(f"copies take at most as much again, and at most {format_size(total)} of old files stay {_until(table.format)}")
-        render.note(f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}")
+            parts.append(
+                f"copies take at most as much again, and at most {format_size(total)} of old files stay {_until(table.format)}"
+            )
+        render.note(
+            f"sbbf: {redact(table.name)}: {table.format}, {table.version}: {'; '.join(parts)}"
+        )
 
     def outcome(self, others: Sequence[TableRun] = (), *, has_undo: bool = False) -> CommitLines:
         """Return the last lines of a command that makes this change, and others; `has_undo` is whether `remove-filter` undoes it."""
         return CommitLines([self, *others], has_undo=has_undo)
 
 
-def _filter_bytes(path: TableFile, spec: FilterSpec, keys: KeysLike, rebuild: Rebuild | None) -> int | None:
+def _filter_bytes(
+    path: TableFile, spec: FilterSpec, keys: KeysLike, rebuild: Rebuild | None
+) -> int | None:
     """Return the bytes of a file's new filters if all values are distinct; None if the file cannot have them."""
     try:
         with ParquetFile.open(path, keys) as file:
             total = 0
             for key, size in choose_chunks(file, spec, rebuild).sizes.items():
                 values = size.ndv or file.footer.chunk_meta(*key).most_values or 0
-                total += max(MIN_BYTES, min(bytes_for(max(values, 1), size.fpp), size.largest, MAX_BYTES))
+                total += max(
+                    MIN_BYTES, min(bytes_for(max(values, 1), size.fpp), size.largest, MAX_BYTES)
+                )
             return total
     except NoColumnError:
         return 0
@@ -111,7 +138,9 @@ class CommitLines:
     @property
     def exit_code(self) -> int:
         """The exit code that the commits call for: that of a refusal if copies were lost, or other commits came first for every file."""
-        is_refused = any(run.files_without_copy or (run.vanished and not run.commits) for run in self._runs)
+        is_refused = any(
+            run.files_without_copy or (run.vanished and not run.commits) for run in self._runs
+        )
         return RefusedError.exit_code if is_refused else 0
 
     @property
@@ -124,18 +153,29 @@ class CommitLines:
         for run in self._runs:
             name = f"{redact(run.table.name)}: " if len(self._runs) > 1 else ""
             if not run.commits:
-                page.say(f"{name}{'no file was committed' if run.sets_properties_alone else 'nothing was committed'}")
+                page.say(
+                    f"{name}{'no file was committed' if run.sets_properties_alone else 'nothing was committed'}"
+                )
             for name, text in run.changed_properties.items():
-                page.say(f"removed property {name} of the table" if text is None else f"set property {name} = {text} of the table")
+                page.say(
+                    f"removed property {name} of the table"
+                    if text is None
+                    else f"set property {name} = {text} of the table"
+                )
             for line in _lines_of(run):
                 page.say(f"{name}{line}")
             if not run.old_bytes:
                 continue
-            page.say(f"{name}{page.bytes(run.old_bytes)} of old files stay {_until(run.table.format)}")
+            page.say(
+                f"{name}{page.bytes(run.old_bytes)} of old files stay {_until(run.table.format)}"
+            )
             if (undo := run.commits[0].undo) is not None:
                 page.say(f"undo: {undo}")
             elif self._has_undo:
-                page.command(command_of(Fix("remove_filters", (run.table.name,), run.change.columns)), "undo: ")
+                page.command(
+                    command_of(Fix("remove_filters", (run.table.name,), run.change.columns)),
+                    "undo: ",
+                )
 
     def lines(self) -> Iterator[str]:
         """Yield a line per commit, and one about the files that vanished."""
@@ -144,23 +184,40 @@ class CommitLines:
     def document(self) -> dict[str, Any]:
         """Return commits and vanished files for the summary document."""
         commits = [
-            {"version": commit.version, "files": commit.num_files, "rebuilds": commit.rebuilds, "undo": commit.undo}
+            {
+                "version": commit.version,
+                "files": commit.num_files,
+                "rebuilds": commit.rebuilds,
+                "undo": commit.undo,
+            }
             for run in self._runs
             for commit in run.commits
         ]
-        return {"commits": commits, "vanished": [redact(path) for run in self._runs for path in run.vanished]}
+        return {
+            "commits": commits,
+            "vanished": [redact(path) for run in self._runs for path in run.vanished],
+        }
 
 
 def _lines_of(run: TableRun) -> Iterator[str]:
     for commit in run.commits:
-        again = f", built again {format_count(commit.rebuilds, 'time')} for commits that came first" if commit.rebuilds else ""
+        again = (
+            f", built again {format_count(commit.rebuilds, 'time')} for commits that came first"
+            if commit.rebuilds
+            else ""
+        )
         files = f"{format_count(commit.num_files, 'file')} {'as' if commit.is_new_version else 'in'} {commit.version}"
         yield f"committed {files}{again}; no row changed"
     without_copy = set(run.files_without_copy)
     for paths, event in (
-        ([path for path in run.vanished if path not in without_copy], "another commit replaced or removed {} meanwhile"),
+        (
+            [path for path in run.vanished if path not in without_copy],
+            "another commit replaced or removed {} meanwhile",
+        ),
         (run.files_without_copy, "the copies of {} were deleted meanwhile"),
     ):
         if paths:
-            names = ", ".join(map(redact, paths[:_MOST_NAMES])) + (", ..." if len(paths) > _MOST_NAMES else "")
+            names = ", ".join(map(redact, paths[:_MOST_NAMES])) + (
+                ", ..." if len(paths) > _MOST_NAMES else ""
+            )
             yield f"{event.format(format_count(len(paths), 'file'))}; run the command again: {names}"

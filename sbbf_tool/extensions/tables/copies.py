@@ -71,7 +71,9 @@ OLD_SECONDS = 24 * 3600.0
 class RunMarker:
     """The marker of a run in a table's folder. Use as a context manager; a thread renews the marker meanwhile."""
 
-    def __init__(self, location: str, run: str, text: str = "", *, stays_after_error: bool = False) -> None:
+    def __init__(
+        self, location: str, run: str, text: str = "", *, stays_after_error: bool = False
+    ) -> None:
         self._stays_after_error = stays_after_error
         self._location = location
         self._run = run
@@ -86,13 +88,18 @@ class RunMarker:
                 # DuckLake creates the folder of a table with the first file that it writes; all files may have been added from elsewhere.
                 os.makedirs(self._location, exist_ok=True)
             self._create()
-            if places.is_url(self._location):  # a run that may not delete is refused before it makes copies
+            if places.is_url(
+                self._location
+            ):  # a run that may not delete is refused before it makes copies
                 places.open_folders(self._location).remove(self._path or "")
                 self._path = None
                 self._create()
         except (OSError, ValueError) as error:
             reason = reason_of(error) if isinstance(error, OSError) else str(error)
-            raise WriteError(f"cannot create the marker of a run in the table's folder: {reason}", file=self._location) from error
+            raise WriteError(
+                f"cannot create the marker of a run in the table's folder: {reason}",
+                file=self._location,
+            ) from error
         self._thread.start()
         return self
 
@@ -119,16 +126,24 @@ class RunMarker:
                 log.info("cannot renew the marker of the run in %s: %s", self._location, error)
 
 
-def find_unreferenced(table: LakeTable, older_than: float) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
+def find_unreferenced(
+    table: LakeTable, older_than: float
+) -> tuple[list[AbandonedCopy], list[AbandonedCopy]]:
     """Return the abandoned copies, and the younger ones, which a run may still commit. Both are ordered by path."""
     # A run that begins between the two listings has a marker, and no copy in the list.
     copies = dict(_copies_below(table.location))
     renewals = _renewals(table)
-    unmarked = set() if table.marker_text else {path for path, run in copies.items() if run not in renewals}
+    unmarked = (
+        set()
+        if table.marker_text
+        else {path for path, run in copies.items() if run not in renewals}
+    )
     if places.is_url(table.location):
         # The time of each object is a request of its own, and most copies are in the table.
         unmarked -= table.referenced(unmarked)
-    times = {path: status[1] for path in unmarked if (status := places.size_and_time(path)) is not None}
+    times = {
+        path: status[1] for path in unmarked if (status := places.size_and_time(path)) is not None
+    }
     now = time.time()
     candidates = []
     for path, run in copies.items():
@@ -137,16 +152,25 @@ def find_unreferenced(table: LakeTable, older_than: float) -> tuple[list[Abandon
             candidates.append(AbandonedCopy(path, run, now - begin))
     in_versions = table.referenced({copy.path for copy in candidates})
     formats: dict[str, str | None] = {}
-    own = (copy for copy in candidates if copy.path not in in_versions and not _is_in_inner_table(table.location, copy.path, formats))
+    own = (
+        copy
+        for copy in candidates
+        if copy.path not in in_versions
+        and not _is_in_inner_table(table.location, copy.path, formats)
+    )
     abandoned: list[AbandonedCopy] = []
     younger: list[AbandonedCopy] = []
     for copy in sorted(own, key=lambda copy: copy.path):
-        is_old = copy.age_seconds > (max(older_than, _AT_WORK_SECONDS) if copy.run in renewals else older_than)
+        is_old = copy.age_seconds > (
+            max(older_than, _AT_WORK_SECONDS) if copy.run in renewals else older_than
+        )
         (abandoned if is_old else younger).append(copy)
     return abandoned, younger
 
 
-def delete_abandoned(table: LakeTable, copies: Iterable[AbandonedCopy], older_than: float = OLD_SECONDS) -> None:
+def delete_abandoned(
+    table: LakeTable, copies: Iterable[AbandonedCopy], older_than: float = OLD_SECONDS
+) -> None:
     """Delete abandoned copies, the old markers of runs, and temporary files of killed processes. Raises WriteError."""
     for copy in copies:
         delete_copy(copy.path)
@@ -165,13 +189,17 @@ def delete_copy(path: str) -> None:
     try:
         places.open_folders(path).remove(path)
     except (OSError, ValueError) as error:
-        raise WriteError(reason_of(error) if isinstance(error, OSError) else str(error), file=path) from error
+        raise WriteError(
+            reason_of(error) if isinstance(error, OSError) else str(error), file=path
+        ) from error
 
 
 def copies_of_run(folder: str, run: str) -> list[str]:
     """Return the paths of the copies that a run made in a folder, which for a URL takes requests; none if it cannot be listed."""
     with suppress(SbbfError):
-        return [f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run]
+        return [
+            f"{folder}/{name}" for name in _list(folder, f"sbbf-{run}-") if run_of_copy(name) == run
+        ]
     return []
 
 
@@ -187,7 +215,9 @@ def _renewals(table: LakeTable) -> dict[str, float]:
     times: dict[str, float] = {}
     for name in _list(table.location, _PREFIX):
         match = _MARKER.fullmatch(name)
-        if match and (not table.marker_text or _has_text(f"{table.location}/{name}", table.marker_text)):
+        if match and (
+            not table.marker_text or _has_text(f"{table.location}/{name}", table.marker_text)
+        ):
             times[match["run"]] = max(times.get(match["run"], 0.0), float(match["seconds"]))
     return times
 

@@ -46,7 +46,9 @@ class Vector(Frozen):
 
     def among(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         try:
-            return _find_in_vector(self.data if self.path is None else self._read(self.path), self.count, rows)
+            return _find_in_vector(
+                self.data if self.path is None else self._read(self.path), self.count, rows
+            )
         except (ValueError, IndexError):
             raise UnreadableError("the deletion vector is damaged", file=self.path) from None
 
@@ -54,10 +56,14 @@ class Vector(Frozen):
         with places.open_source(path) as source:
             length = int.from_bytes(source.read(self.offset, 4), "big")
             if length > _MAX_VECTOR:
-                raise UnreadableError(f"the deletion vector states {length:,} bytes", file=source.name)
+                raise UnreadableError(
+                    f"the deletion vector states {length:,} bytes", file=source.name
+                )
             data = source.read(self.offset + 4, length + 4)
         if zlib.crc32(data[:-4]) != int.from_bytes(data[-4:], "big"):
-            raise UnreadableError("the bytes of the deletion vector do not have its checksum", file=source.name)
+            raise UnreadableError(
+                "the bytes of the deletion vector do not have its checksum", file=source.name
+            )
         return data[:-4]
 
 
@@ -74,7 +80,9 @@ class PositionFile(Frozen):
         with open_batches(self.path, columns, "position delete file") as batches:
             for batch in batches:
                 if self.data_file is not None:
-                    batch = batch.filter(compute.equal(batch.column("file_path").cast(pa.string()), self.data_file))
+                    batch = batch.filter(
+                        compute.equal(batch.column("file_path").cast(pa.string()), self.data_file)
+                    )
                 positions = batch.column("pos").cast(pa.int64()).to_numpy(zero_copy_only=False)
                 places = np.minimum(np.searchsorted(rows, positions), len(rows) - 1)
                 deleted[places[rows[places] == positions]] = True
@@ -114,7 +122,11 @@ def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray
         size = (cookie >> 16) + 1 if has_runs else int(take("<u4")[0])
         if size > _MAX_CONTAINERS or not (has_runs or cookie == _WITHOUT_RUNS):
             raise ValueError
-        runs = np.unpackbits(take("u1", (size + 7) // 8), count=size, bitorder="little") if has_runs else np.zeros(size, np.uint8)
+        runs = (
+            np.unpackbits(take("u1", (size + 7) // 8), count=size, bitorder="little")
+            if has_runs
+            else np.zeros(size, np.uint8)
+        )
         containers = take("<u2", 2 * size).reshape(-1, 2)
         take("<u4", size if not has_runs or size >= 4 else 0)  # offsets of the containers
         for (key, last), is_run in zip(containers.tolist(), runs.tolist(), strict=True):
@@ -127,7 +139,9 @@ def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray
             elif last < _LARGEST_ARRAY:
                 deleted[start:end] |= np.isin(wanted, take("<u2", last + 1))
             else:
-                deleted[start:end] |= (take("u1", 8192)[wanted >> 3] >> (wanted & 7) & 1).astype(np.bool_)
+                deleted[start:end] |= (take("u1", 8192)[wanted >> 3] >> (wanted & 7) & 1).astype(
+                    np.bool_
+                )
             total += last + 1
     if total != count or at != len(data):
         raise ValueError
@@ -135,21 +149,39 @@ def _find_in_vector(data: bytes, count: int, rows: NDArray[np.int64]) -> NDArray
 
 
 @contextmanager
-def open_batches(path: str, columns: tuple[str, ...], noun: str) -> Iterator[Iterator[pa.RecordBatch]]:
+def open_batches(
+    path: str, columns: tuple[str, ...], noun: str
+) -> Iterator[Iterator[pa.RecordBatch]]:
     """Open a Parquet file of a table's metadata, and read those of these columns that it has, batch by batch.
 
     The block uses the batches, because pyarrow decodes some values only when they are used; its errors become UnreadableError.
     """
     with ParquetFile.open(path) as file:
         footer = file.footer
-        chunks = (footer.chunk(number, column.index) for number in range(footer.num_row_groups) for column in footer.columns)
+        chunks = (
+            footer.chunk(number, column.index)
+            for number in range(footer.num_row_groups)
+            for column in footer.columns
+        )
         try:
             # A small file may state pages of gigabytes.
-            with open_checked(file.source.open_arrow, [chunk for chunk in chunks if chunk is not None], file.limit.ensure) as stream:
+            with open_checked(
+                file.source.open_arrow,
+                [chunk for chunk in chunks if chunk is not None],
+                file.limit.ensure,
+            ) as stream:
                 reader = parquet.ParquetFile(stream)
                 present = set(reader.schema_arrow.names)
                 names = [column for column in columns if column.partition(".")[0] in present]
                 yield reader.iter_batches(_BATCH_ROWS, columns=names, use_threads=False)
-        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        except (
+            pa.ArrowException,
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            IndexError,
+            AttributeError,
+        ) as error:
             text = " ".join(str(error).split())[:200]
             raise UnreadableError(f"the {noun} cannot be read: {text}", file=path) from error

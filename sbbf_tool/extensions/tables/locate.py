@@ -25,7 +25,12 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 def find_catalog(name: str) -> str | None:
     """Return the catalog in a name that has the form of `CATALOG:NAMESPACE.TABLE`; None for names of files."""
     match = _IN_CATALOG.fullmatch(name)
-    if match is None or _FILES.search(_QUOTED.sub("", match["table"])) or "\0" in name or os.path.lexists(name):
+    if (
+        match is None
+        or _FILES.search(_QUOTED.sub("", match["table"]))
+        or "\0" in name
+        or os.path.lexists(name)
+    ):
         return None
     return match["catalog"]
 
@@ -37,7 +42,11 @@ def is_name(name: str) -> bool:
 
 def is_table(name: str) -> bool:
     """Return whether a name means a table, without reading it."""
-    return name.startswith(DUCKLAKE) or _in_catalog(name) or places.find_table_format(name) in places.LISTING_FORMATS
+    return (
+        name.startswith(DUCKLAKE)
+        or _in_catalog(name)
+        or places.find_table_format(name) in places.LISTING_FORMATS
+    )
 
 
 def find_table(name: str) -> LakeTable | None:

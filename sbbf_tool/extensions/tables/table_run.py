@@ -54,7 +54,9 @@ class TableRun:
         """
         self.edit = edit or Edit(in_place=True)
         if self.edit.files_per_commit is not None and self.edit.files_per_commit < 1:
-            raise UsageError(f"the number of files per commit must be at least 1, not {self.edit.files_per_commit}")
+            raise UsageError(
+                f"the number of files per commit must be at least 1, not {self.edit.files_per_commit}"
+            )
         if change.properties and not table.takes_properties:
             reason = f"{table.format} has no properties by which later writers add filters"
             hint = "leave the option out, and run the command again for new files: it skips those that have filters"
@@ -83,7 +85,9 @@ class TableRun:
         self._is_commit_uncertain = False
 
     def rows(
-        self, run: Callable[[Selection, Work[Report]], Generator[Row[Report], None, None]], work: Work[Report]
+        self,
+        run: Callable[[Selection, Work[Report]], Generator[Row[Report], None, None]],
+        work: Work[Report],
     ) -> Iterator[Row[Report]]:
         """Yield the row of each live file, with the runner's `run`, and commit; the last commit follows the last row.
 
@@ -98,13 +102,24 @@ class TableRun:
                 yield Row(live.path, SKIPPED, live.unchangeable)
         recorded = {live.path: live.bytes for live in selection.live_files()}
         if self.edit.dry_run:
-            yield from (_refuse_other_length(row, recorded.get(row.path)) for row in run(selection, work))
+            yield from (
+                _refuse_other_length(row, recorded.get(row.path)) for row in run(selection, work)
+            )
             return
         assert selection.run is not None
         with ExitStack() as stack:
-            stack.enter_context(RunMarker(self.table.location, selection.run, self.table.marker_text, stays_after_error=self.on_cluster))
+            stack.enter_context(
+                RunMarker(
+                    self.table.location,
+                    selection.run,
+                    self.table.marker_text,
+                    stays_after_error=self.on_cluster,
+                )
+            )
             # Rows end, and with them the processes that make copies, before copies are deleted.
-            stack.push(lambda *error: self._delete_copies(selection, ends_early=error[0] is not None))
+            stack.push(
+                lambda *error: self._delete_copies(selection, ends_early=error[0] is not None)
+            )
             for row_of_copy in stack.enter_context(closing(run(selection, work))):
                 row = _refuse_other_length(row_of_copy, recorded.get(row_of_copy.path))
                 self._collect(row)
@@ -130,8 +145,14 @@ class TableRun:
         report: Any = row.report
         if row.status not in (OK, REFUSED) or report is None or report.output == report.file:
             return
-        status = (None if places.is_url(report.output) else places.size_and_time(report.output)) or (0, None)
-        self._pending.append(Replacement(row.path, report.output, report.new_bytes, int(1000 * (status[1] or time.time()))))
+        status = (
+            None if places.is_url(report.output) else places.size_and_time(report.output)
+        ) or (0, None)
+        self._pending.append(
+            Replacement(
+                row.path, report.output, report.new_bytes, int(1000 * (status[1] or time.time()))
+            )
+        )
         self._bytes_by_path[row.path] = report.old_bytes
         self._only_removes &= report.only_removes
 
@@ -142,7 +163,11 @@ class TableRun:
             return
         self._is_commit_uncertain = True
         try:
-            change = self.change._replace(operation="REMOVE BLOOM FILTERS") if self._only_removes else self.change
+            change = (
+                self.change._replace(operation="REMOVE BLOOM FILTERS")
+                if self._only_removes
+                else self.change
+            )
             commit = self.table.commit(tuple(self._pending), change)
         except UncertainWriteError:
             raise
@@ -154,20 +179,30 @@ class TableRun:
             self.commits.append(commit)
         self.vanished += commit.vanished
         vanished = set(commit.vanished)
-        self.old_bytes += sum(size for path, size in self._bytes_by_path.items() if path not in vanished)
+        self.old_bytes += sum(
+            size for path, size in self._bytes_by_path.items() if path not in vanished
+        )
         self._is_commit_uncertain = False
         committed, self._pending, self._only_removes = self._pending, [], True
         self._bytes_by_path.clear()
         _delete([copy.new_path for copy in committed if copy.old_path in vanished])
-        self._new_names.update(copy.new_path.rpartition("/")[2] for copy in committed if copy.old_path not in vanished)
+        self._new_names.update(
+            copy.new_path.rpartition("/")[2] for copy in committed if copy.old_path not in vanished
+        )
 
     def _leave_out_missing(self) -> None:
         """Leave out the files whose copy is gone, or is not the one that was made: a clean-up may have deleted it since."""
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(_CONCURRENT_REQUESTS) as pool:
-            present = list(pool.map(places.size_and_time, (copy.new_path for copy in self._pending)))
-        missing = [copy for copy, status in zip(self._pending, present, strict=True) if status is None or status[0] != copy.new_bytes]
+            present = list(
+                pool.map(places.size_and_time, (copy.new_path for copy in self._pending))
+            )
+        missing = [
+            copy
+            for copy, status in zip(self._pending, present, strict=True)
+            if status is None or status[0] != copy.new_bytes
+        ]
         self.files_without_copy += [copy.old_path for copy in missing]
         self.vanished += [copy.old_path for copy in missing]
         for copy in missing:
@@ -178,15 +213,23 @@ class TableRun:
         """Set the properties of the change if no commit of files has done so, and if the table does not have them."""
         properties = self.change.properties
         if properties and not any(commit.num_files for commit in self.commits):
-            self.sets_properties_alone = change_properties(self.table.properties, properties) != self.table.properties
+            self.sets_properties_alone = (
+                change_properties(self.table.properties, properties) != self.table.properties
+            )
             if self.sets_properties_alone:
                 self.table.commit((), self.change)
 
     @property
     def changed_properties(self) -> dict[str, str | None]:
         """The properties that the run set, or removed where None, but for the record of them."""
-        is_committed = self.sets_properties_alone or any(commit.num_files for commit in self.commits)
-        return {name: text for name, text in self.change.properties.items() if is_committed and text != self.table.properties.get(name)}
+        is_committed = self.sets_properties_alone or any(
+            commit.num_files for commit in self.commits
+        )
+        return {
+            name: text
+            for name, text in self.change.properties.items()
+            if is_committed and text != self.table.properties.get(name)
+        }
 
     def _delete_copies(self, selection: Selection, ends_early: bool) -> None:
         """Delete the copies of this run that no commit contains, also those whose row was lost with its process.
@@ -198,7 +241,9 @@ class TableRun:
         _delete([copy.new_path for copy in self._pending])
         self._pending = []
         files = map(selection.table_files().file, (live.path for live in selection.live_files()))
-        folders = {file.path.rpartition("/")[0] if file.folder is None else file.folder for file in files}
+        folders = {
+            file.path.rpartition("/")[0] if file.folder is None else file.folder for file in files
+        }
         if not (ends_early and len(folders) <= _MOST_LISTED):
             folders = {folder for folder in folders if not places.is_url(folder)}
         copies = (path for folder in folders for path in copies_of_run(folder, selection.run or ""))

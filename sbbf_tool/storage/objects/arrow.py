@@ -17,7 +17,14 @@ from pyarrow import fs as arrow
 from sbbf_tool.display import redact
 from sbbf_tool.errors import MissingError, UnreadableError, UsageError
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import DeniedError, Location, OtherVersionError, ReadOnlyStore, Version, parse_location
+from sbbf_tool.storage.objects.store import (
+    DeniedError,
+    Location,
+    OtherVersionError,
+    ReadOnlyStore,
+    Version,
+    parse_location,
+)
 
 
 class ArrowStore(ReadOnlyStore):
@@ -44,10 +51,16 @@ class ArrowStore(ReadOnlyStore):
     def of_hdfs(cls, url: str) -> ArrowStore:
         """Connect to the cluster of `hdfs://HOST:PORT`, or, for `hdfs://`, to the cluster in Hadoop's configuration."""
         try:
-            return cls(arrow.HadoopFileSystem.from_uri(f"{url}/" if url != "hdfs://" else "hdfs://default:0/"))
+            return cls(
+                arrow.HadoopFileSystem.from_uri(
+                    f"{url}/" if url != "hdfs://" else "hdfs://default:0/"
+                )
+            )
         except (OSError, ArrowException, ValueError) as error:
             hint = "pyarrow needs a Hadoop installation: JAVA_HOME, HADOOP_HOME, CLASSPATH from `hadoop classpath --glob`"
-            raise UnreadableError(f"HDFS cannot be reached ({_reason(error)})", hint=hint) from error
+            raise UnreadableError(
+                f"HDFS cannot be reached ({_reason(error)})", hint=hint
+            ) from error
 
     def tail(self, key: str, length: int) -> tuple[bytes, Version]:
         version = self.version(key)
@@ -77,14 +90,20 @@ class ArrowStore(ReadOnlyStore):
             raise self._translate_error(error) from error
         return Version(info.size, unique_key, str(info.mtime_ns))
 
-    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
+    def objects(
+        self, prefix: str, limit: int | None = None, after: str = ""
+    ) -> Iterator[tuple[str, Version]]:
         folder = prefix[: prefix.rfind("/") + 1]
         try:
-            entries = self._files.get_file_info(arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True))
+            entries = self._files.get_file_info(
+                arrow.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
+            )
         except self._errors as error:
             raise self._translate_error(error) from error
         root_length = len(self._path(""))
-        files = {info.path[root_length:]: info for info in entries if info.type == arrow.FileType.File}
+        files = {
+            info.path[root_length:]: info for info in entries if info.type == arrow.FileType.File
+        }
         keys = sorted(key for key in files if key.startswith(prefix) and key > after)[:limit]
         yield from ((key, Version(files[key].size, None, str(files[key].mtime_ns))) for key in keys)
 
@@ -96,7 +115,11 @@ class ArrowStore(ReadOnlyStore):
             return MissingError("no such file")
         if isinstance(error, PermissionError):
             is_hdfs = isinstance(self._files, arrow.HadoopFileSystem)
-            hint = "check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)" if is_hdfs else None
+            hint = (
+                "check the user (HADOOP_USER_NAME) or the Kerberos ticket (kinit)"
+                if is_hdfs
+                else None
+            )
             return DeniedError("access denied", hint=hint)
         return UnreadableError(f"the file cannot be read ({_reason(error)})")
 
@@ -128,12 +151,18 @@ def file_system(urls: list[str]) -> tuple[Any, list[str]]:
     services = {location.service for location in locations}
     if len(services) > 1:
         raise UsageError(
-            "one dataset cannot have files of several services", hint="make one pyarrow dataset per service, and a union of them"
+            "one dataset cannot have files of several services",
+            hint="make one pyarrow dataset per service, and a union of them",
         )
-    service, paths = locations[0].service, [f"{location.bucket}/{location.key}" for location in locations]
+    service, paths = (
+        locations[0].service,
+        [f"{location.bucket}/{location.key}" for location in locations],
+    )
     if service == "s3":
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        return arrow.S3FileSystem(endpoint_override=endpoint, region=os.environ.get("AWS_REGION") or None), paths
+        return arrow.S3FileSystem(
+            endpoint_override=endpoint, region=os.environ.get("AWS_REGION") or None
+        ), paths
     if service == "gs":
         return arrow.GcsFileSystem(), paths
     hint = "make a pyarrow dataset with the file system that you use, and prune that"

@@ -63,7 +63,12 @@ from sbbf_tool.storage.objects.conditional import (
 )
 from sbbf_tool.storage.objects.retries import Retries
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    DeniedError,
+    OtherVersionError,
+)
 
 
 class _BlobUpload(Upload):
@@ -87,18 +92,35 @@ class _BlobUpload(Upload):
 
         def is_stored() -> bool:
             now = self.store.send(self.blob.get_blob_properties)
-            return (bytes(now.content_settings.content_md5 or b""), now.size) == (b64decode(md5_of(data)), len(data))
+            return (bytes(now.content_settings.content_md5 or b""), now.size) == (
+                b64decode(md5_of(data)),
+                len(data),
+            )
 
         upload = self.blob.upload_blob
-        write_once(lambda: self.send(lambda: upload(data, overwrite=True, validate_content=True, **options)), is_stored, self.in_place)
+        write_once(
+            lambda: self.send(
+                lambda: upload(data, overwrite=True, validate_content=True, **options)
+            ),
+            is_stored,
+            self.in_place,
+        )
 
     def _put_blocks(self, attributes: dict[str, Any], condition: dict[str, Any]) -> None:
         blocks = self._committed_blocks() if self.in_place else []
-        plan = plan_blocks([size for _, size in blocks], self.planned_source.keep, self.planned_source.size, self._can_copy)
+        plan = plan_blocks(
+            [size for _, size in blocks],
+            self.planned_source.keep,
+            self.planned_source.size,
+            self._can_copy,
+        )
         old_ids = [block_id for block_id, _ in blocks]
         ids = new_ids(old_ids, len(plan.parts))
         scope = {name: value for name, value in attributes.items() if name == "encryption_scope"}
-        write_parts(lambda numbered: self._put_block(*numbered, scope), list(zip(ids, plan.parts, strict=True)))
+        write_parts(
+            lambda numbered: self._put_block(*numbered, scope),
+            list(zip(ids, plan.parts, strict=True)),
+        )
         kept_ids, names = old_ids[: plan.num_old], [encode_id(block_id) for block_id in ids]
         body = build_block_list(kept_ids, names)
 
@@ -109,7 +131,9 @@ class _BlobUpload(Upload):
             # The library asks for the latest block of each id, whatever the state in its list is: it would take a block that another client
             # has begun to upload in place of an old one. And it takes no id that is not text. So the list is a body by hand; the one that
             # it replaces names a block that does not exist.
-            self.blob.commit_block_list([BlobBlock("replaced")], raw_request_hook=set_body, **attributes, **condition)
+            self.blob.commit_block_list(
+                [BlobBlock("replaced")], raw_request_hook=set_body, **attributes, **condition
+            )
 
         def is_stored() -> bool:
             # The new ids are random, so no other client has committed these.
@@ -127,7 +151,12 @@ class _BlobUpload(Upload):
             try:
                 self.send(
                     lambda: self.blob.stage_block_from_url(
-                        block_id, **source, source_offset=part.start, source_length=size, headers=headers, **scope
+                        block_id,
+                        **source,
+                        source_offset=part.start,
+                        source_length=size,
+                        headers=headers,
+                        **scope,
                     )
                 )
                 return
@@ -181,7 +210,10 @@ class _BlobUpload(Upload):
         if self.in_place:
             _ensure_replaceable(properties)
         properties.content_settings.content_md5 = None  # of the old bytes
-        carried: dict[str, Any] = {"content_settings": properties.content_settings, "metadata": properties.metadata}
+        carried: dict[str, Any] = {
+            "content_settings": properties.content_settings,
+            "metadata": properties.metadata,
+        }
         if properties.blob_tier and not properties.blob_tier_inferred:
             carried["standard_blob_tier"] = StandardBlobTier(properties.blob_tier)
         if properties.encryption_scope:
@@ -190,7 +222,9 @@ class _BlobUpload(Upload):
             self.warnings.append("the time at which the old object would expire was not kept")
         # The number is stated even to those who may not read the tags.
         if properties.tag_count:
-            carried["tags"] = self.read_tags(lambda: writer.send(blob.get_blob_tags), "sbbf to read and write blob tags")
+            carried["tags"] = self.read_tags(
+                lambda: writer.send(blob.get_blob_tags), "sbbf to read and write blob tags"
+            )
         return carried
 
 
@@ -200,7 +234,11 @@ class AzureWriter(CloudWriter):
     upload = _BlobUpload
     errors = (wrong.AzureError,)
     hint = AZURE_HINT
-    connection_errors = (wrong.ServiceRequestError, wrong.ServiceResponseError, urllib3.exceptions.HTTPError)
+    connection_errors = (
+        wrong.ServiceRequestError,
+        wrong.ServiceResponseError,
+        urllib3.exceptions.HTTPError,
+    )
 
     def __init__(self, retries: Retries, config: dict[str, Any]) -> None:
         super().__init__(retries)
@@ -210,14 +248,29 @@ class AzureWriter(CloudWriter):
 
     def _open_container(self, container: str, account: str | None) -> None:
         """Make the client; `account` is that which the URL names."""
-        uses_emulator = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true", "yes", "on", "y")
-        self.account = account or _setting("AZURE_STORAGE_ACCOUNT_NAME") or (_EMULATOR if uses_emulator else "")
+        uses_emulator = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in (
+            "1",
+            "true",
+            "yes",
+            "on",
+            "y",
+        )
+        self.account = (
+            account
+            or _setting("AZURE_STORAGE_ACCOUNT_NAME")
+            or (_EMULATOR if uses_emulator else "")
+        )
         if not self.account:
             raise DeniedError("no account is set", hint=AZURE_HINT)
-        endpoint = _setting("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT") or f"https://{self.account}.blob.core.windows.net"
+        endpoint = (
+            _setting("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+            or f"https://{self.account}.blob.core.windows.net"
+        )
         if uses_emulator:
             endpoint = f"{os.environ.get('AZURITE_BLOB_STORAGE_URL') or 'http://127.0.0.1:10000'}/{self.account}"
-        self._key = _setting("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY")
+        self._key = _setting(
+            "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_MASTER_KEY"
+        )
         self._key = self._key or (EMULATOR_KEY if uses_emulator else "")
         self._signature = _setting("AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_SAS_TOKEN").lstrip("?")
         self._credential: Any = None
@@ -226,15 +279,27 @@ class AzureWriter(CloudWriter):
         elif self._signature:
             self._credential = AzureSasCredential(self._signature)
         elif token := _setting("AZURE_STORAGE_TOKEN"):
-            self._credential = SimpleNamespace(get_token=lambda *_, **__: AccessToken(token, sys.maxsize))
+            self._credential = SimpleNamespace(
+                get_token=lambda *_, **__: AccessToken(token, sys.maxsize)
+            )
         else:
             from azure.identity import DefaultAzureCredential
 
             self._credential = DefaultAzureCredential()
         # `CloudWriter.send` repeats requests.
-        limits: dict[str, Any] = {"connection_timeout": CONNECT_SECONDS, "read_timeout": READ_SECONDS, "retry_total": 0}
+        limits: dict[str, Any] = {
+            "connection_timeout": CONNECT_SECONDS,
+            "read_timeout": READ_SECONDS,
+            "retry_total": 0,
+        }
         try:
-            self._container = ContainerClient(endpoint, container, credential=self._credential, session=limited_session(), **limits)
+            self._container = ContainerClient(
+                endpoint,
+                container,
+                credential=self._credential,
+                session=limited_session(),
+                **limits,
+            )
         except ValueError as error:
             raise DeniedError(f"no usable credentials ({error})", hint=AZURE_HINT) from None
 
@@ -247,10 +312,15 @@ class AzureWriter(CloudWriter):
         if self._key:
             expiry, read = datetime.now(UTC) + _COPY_TIME, BlobSasPermissions(read=True)
             place = (self.account, self._container.container_name, key)
-            return {"source_url": f"{url}?{generate_blob_sas(*place, account_key=self._key, permission=read, expiry=expiry)}"}
+            return {
+                "source_url": f"{url}?{generate_blob_sas(*place, account_key=self._key, permission=read, expiry=expiry)}"
+            }
         if self._signature:
             return {"source_url": f"{url}?{self._signature}"}
-        return {"source_url": url, "source_authorization": f"Bearer {self._credential.get_token(_SCOPE).token}"}
+        return {
+            "source_url": url,
+            "source_authorization": f"Bearer {self._credential.get_token(_SCOPE).token}",
+        }
 
     def status_of(self, error: Any) -> tuple[int, str]:
         code = getattr(error, "error_code", None)
@@ -266,7 +336,10 @@ class AzureWriter(CloudWriter):
             return RefusedError(f"the object must not be changed ({code})")
         if code == "InvalidBlobOrBlock":
             hint = "Azure removes blocks that are in no blob after a week"
-            return WriteError("another program has begun to write this object, with block ids of another length", hint=hint)
+            return WriteError(
+                "another program has begun to write this object, with block ids of another length",
+                hint=hint,
+            )
         return super().describe(error)
 
     def ensure_replaceable(self, key: str) -> None:
@@ -283,26 +356,43 @@ def _if_match(old: ObjectSource) -> dict[str, Any]:
     return {"etag": old.version.tag or "*", "match_condition": MatchConditions.IfNotModified}
 
 
-_LEASED = RefusedError("the object is leased: another client has reserved it", hint="run the command again when the lease has ended")
+_LEASED = RefusedError(
+    "the object is leased: another client has reserved it",
+    hint="run the command again when the lease has ended",
+)
 
 
 def _ensure_replaceable(blob: BlobProperties) -> None:
     """Raise RefusedError if a blob cannot be replaced, or its new version would lack an attribute."""
     kind = BlobType(blob.blob_type or BlobType.BLOCKBLOB).value
     if kind != BlobType.BLOCKBLOB.value:
-        raise RefusedError(f"the object is no block blob but {kind}, which cannot be replaced in one step", hint=ELSEWHERE)
+        raise RefusedError(
+            f"the object is no block blob but {kind}, which cannot be replaced in one step",
+            hint=ELSEWHERE,
+        )
     if blob.blob_tier == "Archive" or blob.archive_status:
-        raise RefusedError("the object is in tier Archive, in which a new version could not be read", hint="rehydrate it first")
+        raise RefusedError(
+            "the object is in tier Archive, in which a new version could not be read",
+            hint="rehydrate it first",
+        )
     if blob.lease.state in ("leased", "breaking"):
         raise _LEASED
     if blob.has_legal_hold:
         raise RefusedError("the object is under a legal hold", hint=ELSEWHERE)
     if (until := blob.immutability_policy.expiry_time) is not None and until > datetime.now(UTC):
-        raise RefusedError("the object must not be changed until its immutability policy ends", hint=ELSEWHERE)
+        raise RefusedError(
+            "the object must not be changed until its immutability policy ends", hint=ELSEWHERE
+        )
     if blob.encryption_key_sha256:
-        raise RefusedError("the object is encrypted with a key that only its writer has (customer-provided key)", hint=ELSEWHERE)
+        raise RefusedError(
+            "the object is encrypted with a key that only its writer has (customer-provided key)",
+            hint=ELSEWHERE,
+        )
     if blob.copy.status == "pending":
-        raise RefusedError("the object is still being copied", hint="run the command again when the copy is complete")
+        raise RefusedError(
+            "the object is still being copied",
+            hint="run the command again when the copy is complete",
+        )
 
 
 MOST_BLOCKS = 50_000
@@ -342,7 +432,9 @@ def plan_blocks(sizes: Sequence[int], keep: int, size: int, can_copy: bool) -> B
         if excess <= 0:
             return BlockPlan(count, parts)
         if not count:
-            raise RefusedError(f"the object would have more than {MOST_BLOCKS:,} blocks", hint=ELSEWHERE)
+            raise RefusedError(
+                f"the object would have more than {MOST_BLOCKS:,} blocks", hint=ELSEWHERE
+            )
         count = max(0, count - excess)
 
 
@@ -354,7 +446,10 @@ def new_ids(old: Sequence[str], count: int) -> list[str]:
     """Return random texts whose Base64 are block ids with the length of the old ones. Raises RefusedError if those are too short."""
     length = len(b64decode(old[0])) if old else _ID_BYTES
     if length < _LEAST_ID_BYTES:
-        raise RefusedError(f"the object's block ids have {length} bytes: too few for new ones that no other run uses", hint=ELSEWHERE)
+        raise RefusedError(
+            f"the object's block ids have {length} bytes: too few for new ones that no other run uses",
+            hint=ELSEWHERE,
+        )
     in_use, ids = set(old), dict[str, None]()
     while len(ids) < count:
         # The library takes an id as text: of each byte, the seven bits of an ASCII character.
@@ -371,8 +466,12 @@ def encode_id(text: str) -> str:
 
 def build_block_list(old: Sequence[str], new: Sequence[str]) -> bytes:
     """Build the body of Put Block List, of ids as the service states them: committed blocks, then uncommitted ones."""
-    blocks = [f"<Committed>{block_id}</Committed>" for block_id in old] + [f"<Uncommitted>{block_id}</Uncommitted>" for block_id in new]
-    return f'<?xml version="1.0" encoding="utf-8"?><BlockList>{"".join(blocks)}</BlockList>'.encode()
+    blocks = [f"<Committed>{block_id}</Committed>" for block_id in old] + [
+        f"<Uncommitted>{block_id}</Uncommitted>" for block_id in new
+    ]
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?><BlockList>{"".join(blocks)}</BlockList>'.encode()
+    )
 
 
 _SCOPE = "https://storage.azure.com/.default"
@@ -380,7 +479,9 @@ _COPY_TIME = timedelta(hours=6)
 
 # Azurite's account and key are public: https://learn.microsoft.com/azure/storage/common/storage-use-azurite
 _EMULATOR = "devstoreaccount1"
-EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+EMULATOR_KEY = (
+    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
 
 
 def _setting(*names: str) -> str:

@@ -32,7 +32,13 @@ from sbbf_tool.storage.objects.conditional import (
     remove,
     understanding_answers,
 )
-from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, Budget, retries_of, tries_of, unreachable_error
+from sbbf_tool.storage.objects.retries import (
+    TEMPORARY_STATUSES,
+    Budget,
+    retries_of,
+    tries_of,
+    unreachable_error,
+)
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
@@ -60,7 +66,9 @@ class CloudStore(ReadOnlyStore):
 
     def __init__(self, service: str, root: str, path: str, secret: str) -> None:
         self._service, self.service_name = service, _NAMES[service]
-        self._retries = retries_of(os.getpid(), service, root, _HTTP_BUDGET if service == "http" else BUDGET)
+        self._retries = retries_of(
+            os.getpid(), service, root, _HTTP_BUDGET if service == "http" else BUDGET
+        )
         clients: Any = {
             "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
             "timeout": timedelta(seconds=READ_SECONDS),
@@ -69,13 +77,27 @@ class CloudStore(ReadOnlyStore):
         }
         if service == "gs" and (project := os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT")):
             clients["default_headers"] = {"x-goog-user-project": project}
-        retries: Any = {"max_retries": 0, "retry_timeout": timedelta(seconds=READ_SECONDS)}  # `retries` repeats requests
-        url = root if service != "http" else _follow_redirects(f"{root}/{path}?{secret}") if secret else f"{root}/{path}"
+        retries: Any = {
+            "max_retries": 0,
+            "retry_timeout": timedelta(seconds=READ_SECONDS),
+        }  # `retries` repeats requests
+        url = (
+            root
+            if service != "http"
+            else _follow_redirects(f"{root}/{path}?{secret}")
+            if secret
+            else f"{root}/{path}"
+        )
         if service == "azure" and not os.environ.get("AZURE_STORAGE_TOKEN", "").isprintable():
             # obstore would panic.
-            raise DeniedError("AZURE_STORAGE_TOKEN has a control character, such as a line break at its end", hint=AZURE_HINT)
+            raise DeniedError(
+                "AZURE_STORAGE_TOKEN has a control character, such as a line break at its end",
+                hint=AZURE_HINT,
+            )
         try:
-            self._store: Any = (HTTPStore if service == "http" else from_url)(url, client_options=clients, retry_config=retries)
+            self._store: Any = (HTTPStore if service == "http" else from_url)(
+                url, client_options=clients, retry_config=retries
+            )
         except (exceptions.BaseError, ValueError) as error:
             raise self._translate_error(error) from None
 
@@ -110,7 +132,11 @@ class CloudStore(ReadOnlyStore):
                 # Azure does not support ranges counted from the end.
                 meta = obstore.head(self._store, self._path(key))
                 window = max(0, meta["size"] - length), meta["size"]
-                return self._get(key, {"range": window}) if meta["size"] else (b"", self._version(meta))
+                return (
+                    self._get(key, {"range": window})
+                    if meta["size"]
+                    else (b"", self._version(meta))
+                )
             return self._get(key, {"range": {"suffix": length}})
 
         return self._call(request)
@@ -130,15 +156,26 @@ class CloudStore(ReadOnlyStore):
         except MissingError:
             return None
 
-    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
+    def objects(
+        self, prefix: str, limit: int | None = None, after: str = ""
+    ) -> Iterator[tuple[str, Version]]:
         if self._service == "http":
             raise UsageError("an HTTP server does not list its files", hint="name its files")
-        if limit == 1 and not prefix.endswith("/") and prefix and (version := self.version(prefix)) is not None:
+        if (
+            limit == 1
+            and not prefix.endswith("/")
+            and prefix
+            and (version := self.version(prefix)) is not None
+        ):
             # It sorts first, and obstore would request a page of 1,000 keys.
             yield prefix, version
             return
         # obstore accepts only whole segments of a key as a prefix; the rest is compared here.
-        metas = (meta for meta in self._metas(prefix[: prefix.rfind("/") + 1], after) if meta["path"].startswith(prefix))
+        metas = (
+            meta
+            for meta in self._metas(prefix[: prefix.rfind("/") + 1], after)
+            if meta["path"].startswith(prefix)
+        )
         yield from ((meta["path"], self._version(meta)) for meta in islice(metas, limit))
 
     def create(self, key: str, data: bytes) -> None:
@@ -154,11 +191,19 @@ class CloudStore(ReadOnlyStore):
     def _metas(self, prefix: str, after: str) -> Iterator[Any]:
         """Yield a listing. After an error it begins again after the last key: obstore would end it as if it were complete."""
         pages: Any = None
-        mark, count, limit = "", 0, 1  # a listing that never ends comes back to its object number 1, 2, 4, 8, ...
+        mark, count, limit = (
+            "",
+            0,
+            1,
+        )  # a listing that never ends comes back to its object number 1, 2, 4, 8, ...
 
         def request() -> Any:
             nonlocal pages
-            listing, pages = pages or iter(obstore.list(self._store, prefix=prefix or None, offset=after or None)), None
+            listing, pages = (
+                pages
+                or iter(obstore.list(self._store, prefix=prefix or None, offset=after or None)),
+                None,
+            )
             page = next(listing, None)
             pages = listing
             return page
@@ -166,7 +211,10 @@ class CloudStore(ReadOnlyStore):
         while (page := self._call(request)) is not None:
             for meta in page:
                 if (after := meta["path"]) == mark:
-                    raise UnreadableError("the service lists the same objects again and again", hint="check the endpoint")
+                    raise UnreadableError(
+                        "the service lists the same objects again and again",
+                        hint="check the endpoint",
+                    )
                 if (count := count + 1) == limit:
                     mark, limit = after, 2 * limit
                 yield meta
@@ -179,13 +227,16 @@ class CloudStore(ReadOnlyStore):
         version = self._version(response.meta)
         if version.tag is None and version.modified is None:
             raise UnreadableError(
-                "the server sends neither ETag nor Last-Modified, so sbbf could not detect a change", hint="download the file"
+                "the server sends neither ETag nor Last-Modified, so sbbf could not detect a change",
+                hint="download the file",
             )
         start, end = response.range
         # A body may go on for ever, whatever its headers say.
         data = bytes(next(iter(response.stream(min_chunk_size=end - start + 1)), b""))
         if len(data) > end - start:
-            raise UnreadableError(f"the server sent more than the {end - start:,} bytes that it states")
+            raise UnreadableError(
+                f"the server sent more than the {end - start:,} bytes that it states"
+            )
         return data, version
 
     def _version(self, meta: Any) -> Version:
@@ -193,7 +244,9 @@ class CloudStore(ReadOnlyStore):
         # obstore reports 1970 if the server sent no time.
         is_stated = isinstance(modified, datetime) and modified.timestamp() > 0
         text, seconds = (modified.isoformat(), modified.timestamp()) if is_stated else (None, None)
-        return Version(meta["size"], tag, text, meta["version"] if self._service == "gs" else None, seconds)
+        return Version(
+            meta["size"], tag, text, meta["version"] if self._service == "gs" else None, seconds
+        )
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         """Return the service's answer; convert its errors to errors of this package. obstore's messages contain whole URLs."""
@@ -206,27 +259,53 @@ class CloudStore(ReadOnlyStore):
 
     def _translate_error(self, error: Exception) -> SbbfError:
         hint = _HINTS[self._service]
-        if isinstance(error, exceptions.PreconditionError | exceptions.NotModifiedError | exceptions.AlreadyExistsError | FileExistsError):
+        if isinstance(
+            error,
+            exceptions.PreconditionError
+            | exceptions.NotModifiedError
+            | exceptions.AlreadyExistsError
+            | FileExistsError,
+        ):
             return OtherVersionError()
         if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
             return DeniedError("access denied", hint=hint)
         if isinstance(error, exceptions.NotSupportedError):
-            return UnreadableError("the server does not support range requests: it sent the whole file", hint="download the file")
+            return UnreadableError(
+                "the server does not support range requests: it sent the whole file",
+                hint="download the file",
+            )
         text = str(error)
         if isinstance(error, exceptions.InvalidPathError):
             name = _LISTED.search(text)
             problem = "an object below cannot be opened: a part of its name is empty, . or .., or has a control character"
-            return UnreadableError(f"{problem}: {name[1]}") if name else UsageError("the URL cannot be the name of an object")
+            return (
+                UnreadableError(f"{problem}: {name[1]}")
+                if name
+                else UsageError("the URL cannot be the name of an object")
+            )
         status = _STATUS.search(text)
         if status and status[1] == "416":
-            return UnreadableError("the server does not have the requested range: the object is empty or was truncated")
+            return UnreadableError(
+                "the server does not have the requested range: the object is empty or was truncated"
+            )
         if status:
-            tries = f" after {tries_of(error)} tries" if int(status[1]) in TEMPORARY_STATUSES else ""
+            tries = (
+                f" after {tries_of(error)} tries" if int(status[1]) in TEMPORARY_STATUSES else ""
+            )
             return UnreadableError(f"the server answered {status[1]}{tries}")
-        if any(word in text for word in ("redential", "metadata endpoint", "Account", "Access Key", "oken")) and self._service != "http":
+        if (
+            any(
+                word in text
+                for word in ("redential", "metadata endpoint", "Account", "Access Key", "oken")
+            )
+            and self._service != "http"
+        ):
             return DeniedError("no usable credentials", hint=hint)
         if not ("HTTP error: " in text or _is_unreachable(error)):
-            return UnreadableError("the answer is cut off or not that of such a service", hint="check the endpoint, or try again")
+            return UnreadableError(
+                "the answer is cut off or not that of such a service",
+                hint="check the endpoint, or try again",
+            )
         return unreachable_error(error, "check the network and the name")
 
 
@@ -250,7 +329,11 @@ def _follow_redirects(url: str) -> str:
             future = thread.submit(opener.open, request, None, CONNECT_SECONDS)
             thread.close(0)
             with waiting(), future.result(READ_SECONDS) as answer:
-                target = urljoin(url, answer.headers.get("Location") or "") if 300 <= answer.status < 400 else url
+                target = (
+                    urljoin(url, answer.headers.get("Location") or "")
+                    if 300 <= answer.status < 400
+                    else url
+                )
         except (OSError, ValueError, HTTPException):
             return url  # obstore finds out what is wrong
         if target == url or not target.startswith(("http://", "https://")):
@@ -266,7 +349,9 @@ _STATUS = re.compile(r"status code: (\d{3})\b")
 def _is_temporary(error: Exception) -> bool:
     """Return whether the same request of obstore may succeed later."""
     status = _STATUS.search(str(error))
-    return isinstance(error, exceptions.GenericError) and (int(status[1]) in TEMPORARY_STATUSES if status else "HTTP error: " in str(error))
+    return isinstance(error, exceptions.GenericError) and (
+        int(status[1]) in TEMPORARY_STATUSES if status else "HTTP error: " in str(error)
+    )
 
 
 def _is_unreachable(error: Exception) -> bool:

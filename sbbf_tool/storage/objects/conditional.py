@@ -15,14 +15,41 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError, WriteError
+from sbbf_tool.errors import (
+    MissingError,
+    RefusedError,
+    SbbfError,
+    UncertainWriteError,
+    UnreadableError,
+    UsageError,
+    WriteError,
+)
 from sbbf_tool.hints import ELSEWHERE
 from sbbf_tool.numbers import format_count
-from sbbf_tool.storage.objects.retries import TEMPORARY_STATUSES, Retries, tries_of, unreachable_error
+from sbbf_tool.storage.objects.retries import (
+    TEMPORARY_STATUSES,
+    Retries,
+    tries_of,
+    unreachable_error,
+)
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Answer, DeniedError, Location, ObjectStore, OtherVersionError, UnsupportedError
+from sbbf_tool.storage.objects.store import (
+    Answer,
+    DeniedError,
+    Location,
+    ObjectStore,
+    OtherVersionError,
+    UnsupportedError,
+)
 from sbbf_tool.storage.source import PlannedSource, Source
-from sbbf_tool.storage.threads import STOP_SECONDS, DaemonThreads, ensure_running, result_of, stoppable, waiting
+from sbbf_tool.storage.threads import (
+    STOP_SECONDS,
+    DaemonThreads,
+    ensure_running,
+    result_of,
+    stoppable,
+    waiting,
+)
 
 MIB = 1 << 20
 LEAST_PART, MOST_PARTS = 5 * MIB, 10_000
@@ -73,9 +100,15 @@ def _split(start: int, end: int, usual: int, is_copy: bool) -> Iterator[Part]:
 class Upload:
     """The upload of one object to a `store`; each service has its own `write`."""
 
-    def __init__(self, store: Any, source: Source, target: Location, planned_source: PlannedSource) -> None:
+    def __init__(
+        self, store: Any, source: Source, target: Location, planned_source: PlannedSource
+    ) -> None:
         self.store, self.target, self.planned_source = store, target, planned_source
-        self.old = source if isinstance(source, ObjectSource) and source.location.service == target.service else None
+        self.old = (
+            source
+            if isinstance(source, ObjectSource) and source.location.service == target.service
+            else None
+        )
         """The source if it is an object of this service, whose bytes the service may copy."""
         self.in_place = self.old is not None and self.old.location == target
         self.warnings: list[str] = []
@@ -109,7 +142,9 @@ class Upload:
             if self.in_place:
                 message = "the object's tags cannot be read, so the new version would lack them"
                 raise RefusedError(message, hint=f"allow {permission}, or {ELSEWHERE}") from error
-            self.warnings.append("the old object's tags could not be read, so the new object lacks them")
+            self.warnings.append(
+                "the old object's tags could not be read, so the new object lacks them"
+            )
             return None
 
 
@@ -130,7 +165,9 @@ def create(put: Callable[[], object], key: str) -> None:
     except UnsupportedError as error:
         raise RefusedError("the store has no conditional writes (NotImplemented)") from error
     except (DeniedError, UsageError, MissingError) as error:
-        raise RefusedError(f"the object cannot be written: {error.message}", hint=error.hint) from error
+        raise RefusedError(
+            f"the object cannot be written: {error.message}", hint=error.hint
+        ) from error
     except UnreadableError as error:
         raise UncertainWriteError(error.message) from error
 
@@ -142,7 +179,9 @@ def remove(delete: Callable[[], object]) -> None:
     except MissingError:
         return
     except UnreadableError as error:
-        raise WriteError(f"the object cannot be removed: {error.message}", hint=error.hint) from error
+        raise WriteError(
+            f"the object cannot be removed: {error.message}", hint=error.hint
+        ) from error
 
 
 def md5_of(data: bytes) -> str:
@@ -161,11 +200,16 @@ def call_to_write(request: Callable[[], Answer]) -> Answer:
     except OtherVersionError:
         raise
     except DeniedError as error:
-        raise RefusedError(f"the object cannot be written: {error.message}", hint=error.hint) from error
+        raise RefusedError(
+            f"the object cannot be written: {error.message}", hint=error.hint
+        ) from error
     except UnsupportedError as error:
         raise RefusedError(error.message, hint=UNTOUCHED) from error
     except UnreadableError as error:
-        raise WriteError(error.message, hint=error.hint if (error.hint or "").startswith(UNTOUCHED) else UNTOUCHED) from error
+        raise WriteError(
+            error.message,
+            hint=error.hint if (error.hint or "").startswith(UNTOUCHED) else UNTOUCHED,
+        ) from error
 
 
 def write_parts(write: Callable[[Numbered], Answer], parts: Iterable[Numbered]) -> list[Answer]:
@@ -209,7 +253,9 @@ def write_once(write: Callable[[], object], is_stored: Callable[[], bool], in_pl
         except SbbfError as reason:
             if not isinstance(error, DeniedError | RefusedError | UsageError):
                 hint = "verify the object, and run the command again"
-                raise UncertainWriteError(f"it is unknown whether the object was written ({reason.message})", hint=hint) from error
+                raise UncertainWriteError(
+                    f"it is unknown whether the object was written ({reason.message})", hint=hint
+                ) from error
         if isinstance(error, OtherVersionError):
             raise (OtherVersionError() if in_place else exists_error()) from None
         raise
@@ -262,7 +308,11 @@ class CloudWriter:
         A request that removes what a run leaves is sent once, also after an interrupt. Raises errors of this package without secrets.
         """
         try:
-            return request() if once else self._retries.call(request, self._is_temporary, self._is_unreachable)
+            return (
+                request()
+                if once
+                else self._retries.call(request, self._is_temporary, self._is_unreachable)
+            )
         except (*self.errors, *self.connection_errors, *_PARSING_ERRORS) as error:  # type: ignore[misc]
             raise self.describe(error) from None
 
@@ -282,11 +332,17 @@ class CloudWriter:
             return DeniedError(f"access denied{code and f' ({code[1:]})'}", hint=self.hint)
         if status == 412:
             return OtherVersionError()
-        tries = f", {format_count(tries_of(error), 'try', 'tries')}" if status in TEMPORARY_STATUSES else ""
+        tries = (
+            f", {format_count(tries_of(error), 'try', 'tries')}"
+            if status in TEMPORARY_STATUSES
+            else ""
+        )
         return UnreadableError(f"the service answered {status}{code}{tries}")
 
     def _is_temporary(self, error: Exception) -> bool:
         return self._is_unreachable(error) or self.status_of(error)[0] in TEMPORARY_STATUSES
 
     def _is_unreachable(self, error: Exception) -> bool:
-        return isinstance(error, self.connection_errors) and not isinstance(error, ValueError)  # of JSON, in requests
+        return isinstance(error, self.connection_errors) and not isinstance(
+            error, ValueError
+        )  # of JSON, in requests

@@ -52,7 +52,12 @@ from sbbf_tool.storage.objects.conditional import (
     write_once,
 )
 from sbbf_tool.storage.objects.retries import Retries
-from sbbf_tool.storage.objects.store import CONNECT_SECONDS, READ_SECONDS, DeniedError, OtherVersionError
+from sbbf_tool.storage.objects.store import (
+    CONNECT_SECONDS,
+    READ_SECONDS,
+    DeniedError,
+    OtherVersionError,
+)
 from sbbf_tool.storage.source import Source, Stream
 from sbbf_tool.storage.threads import cleaning_up
 
@@ -76,15 +81,24 @@ class _GoogleUpload(Upload):
         if self.in_place:
             assert old is not None
             _ensure_replaceable(old)
-            condition = {"if_generation_match": old.generation, "if_metageneration_match": old.metageneration}
+            condition = {
+                "if_generation_match": old.generation,
+                "if_metageneration_match": old.metageneration,
+            }
         if self.planned_source.size <= WHOLE_BYTES:
             self._put(self._new_blob(self.target.key, old), condition)
         else:
             self._compose(old, condition)
 
-    def _new_blob(self, name: str, old: Blob | None, attributes: tuple[str, ...] = _CARRIED) -> Blob:
+    def _new_blob(
+        self, name: str, old: Blob | None, attributes: tuple[str, ...] = _CARRIED
+    ) -> Blob:
         """Return an object that is not stored yet, with attributes of the old one."""
-        key = old.kms_key_name.partition("/cryptoKeyVersions/")[0] if old is not None and old.kms_key_name else None
+        key = (
+            old.kms_key_name.partition("/cryptoKeyVersions/")[0]
+            if old is not None and old.kms_key_name
+            else None
+        )
         blob = self.store.bucket.blob(name, kms_key_name=key)
         if old is None:
             blob.content_type = PARQUET_TYPE
@@ -107,14 +121,20 @@ class _GoogleUpload(Upload):
 
     def _compose(self, old: Blob | None, condition: dict[str, Any]) -> None:
         plan = self.planned_source
-        keeps_old = self.old is not None and self.old.location.bucket == self.target.bucket and plan.keep == self.old.size
+        keeps_old = (
+            self.old is not None
+            and self.old.location.bucket == self.target.bucket
+            and plan.keep == self.old.size
+        )
         first = [old] if old is not None and keeps_old else []
         tail = self._new_blob(_temporary_name(self.target.key), old, ("storage_class",))
         tail.chunk_size = UPLOAD_PART
         with cleaning_up(lambda: self._delete(tail)):
             try:
                 self._upload(tail, plan.new_bytes() if first else plan)
-                self._compose_target([*first, tail], self._new_blob(self.target.key, old), condition)
+                self._compose_target(
+                    [*first, tail], self._new_blob(self.target.key, old), condition
+                )
             finally:
                 self._delete(tail)
 
@@ -134,12 +154,19 @@ class _GoogleUpload(Upload):
         def compose() -> None:
             generations = [part.generation for part in parts]
             try:
-                self.store.send(lambda: blob.compose(parts, if_source_generation_match=generations, **condition, **_ONCE))
+                self.store.send(
+                    lambda: blob.compose(
+                        parts, if_source_generation_match=generations, **condition, **_ONCE
+                    )
+                )
             except MissingError:
                 # The old object is gone, or a concurrent run has replaced the temporary object.
                 raise OtherVersionError from None
             if not is_composed(blob):
-                raise WriteError("the composed object does not have the checksum of its parts", hint="the object was replaced; verify it")
+                raise WriteError(
+                    "the composed object does not have the checksum of its parts",
+                    hint="the object was replaced; verify it",
+                )
 
         write_once(compose, lambda: is_composed(self.store.find(self.target.key)), self.in_place)
 
@@ -147,7 +174,9 @@ class _GoogleUpload(Upload):
         """Delete the temporary object; add a warning if it remains."""
         try:
             # Its answer may be missing: then it may exist or not.
-            self.store.send(lambda: tail.delete(if_generation_match=tail.generation, **_ONCE), once=True)
+            self.store.send(
+                lambda: tail.delete(if_generation_match=tail.generation, **_ONCE), once=True
+            )
         except (MissingError, OtherVersionError):
             # A concurrent run has replaced the object, and deletes it.
             return
@@ -160,16 +189,23 @@ class _GoogleUpload(Upload):
         if self.old is None:
             return None
         if self.old.version.generation is None:
-            raise RefusedError("the server states no generation of the object, so it is not Google Cloud Storage", hint=ELSEWHERE)
+            raise RefusedError(
+                "the server states no generation of the object, so it is not Google Cloud Storage",
+                hint=ELSEWHERE,
+            )
         store: Any = self.old.store
         try:
             old: Blob = store.writer.find(self.old.location.key, self.old.version.generation)
         except MissingError:
             raise OtherVersionError from None
         owner = (old.owner or {}).get("entity")
-        entities = [str(entry.get("entity")) for entry in old._properties.get("acl", ())]  # `old.acl` would request them again
+        entities = [
+            str(entry.get("entity")) for entry in old._properties.get("acl", ())
+        ]  # `old.acl` would request them again
         if any(entity != owner and not entity.lower().startswith("project") for entity in entities):
-            self.warnings.append("the old object's access list was not kept: the new one has the default of the bucket")
+            self.warnings.append(
+                "the old object's access list was not kept: the new one has the default of the bucket"
+            )
         return old
 
 
@@ -187,11 +223,15 @@ class GoogleWriter(CloudWriter):
         try:
             credentials = _credentials(account)
         except Exception as error:  # google-auth's own errors, and those of each kind of credential
-            raise DeniedError(f"no usable credentials ({type(error).__name__})", hint=GOOGLE_HINT) from None
+            raise DeniedError(
+                f"no usable credentials ({type(error).__name__})", hint=GOOGLE_HINT
+            ) from None
         endpoint = str(account.get("gcs_base_url") or "https://storage.googleapis.com").rstrip("/")
         session = limited_session(AuthorizedSession(credentials))
         client = Client(None, credentials, session, client_options={"api_endpoint": endpoint})
-        self.bucket = client.bucket(config["bucket"], user_project=os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT"))
+        self.bucket = client.bucket(
+            config["bucket"], user_project=os.environ.get("GOOGLE_CLOUD_QUOTA_PROJECT")
+        )
 
     def status_of(self, error: Any) -> tuple[int, str]:
         try:
@@ -202,7 +242,9 @@ class GoogleWriter(CloudWriter):
 
     def describe(self, error: Exception) -> SbbfError:
         if isinstance(error, DataCorruption):
-            return WriteError("the service stored other bytes than those that were sent", hint="verify the object")
+            return WriteError(
+                "the service stored other bytes than those that were sent", hint="verify the object"
+            )
         return super().describe(error)
 
     def find(self, key: str, generation: str | None = None) -> Blob:
@@ -222,7 +264,9 @@ class GoogleWriter(CloudWriter):
 def _temporary_name(key: str) -> str:
     """Return a name that listings of a lake skip."""
     folder, slash, base = key.rpartition("/")
-    return f"{folder}{slash}.sbbf-{hashlib.sha256(base.encode()).hexdigest()[:24]}{TEMPORARY_SUFFIX}"
+    return (
+        f"{folder}{slash}.sbbf-{hashlib.sha256(base.encode()).hexdigest()[:24]}{TEMPORARY_SUFFIX}"
+    )
 
 
 def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
@@ -233,7 +277,10 @@ def checksum_of(parts: Iterable[tuple[str | None, int]]) -> str:
     total = 0
     for checksum, length in parts:
         if checksum is None:
-            raise RefusedError("the server states no CRC32C of the object, so it is not Google Cloud Storage", hint=ELSEWHERE)
+            raise RefusedError(
+                "the server states no CRC32C of the object, so it is not Google Cloud Storage",
+                hint=ELSEWHERE,
+            )
         zeros = 0
         for start in range(0, length, _BLOCK):
             block = bytes(min(_BLOCK, length - start))
@@ -246,14 +293,23 @@ def _ensure_replaceable(blob: Blob) -> None:
     """Raise RefusedError if an object cannot be replaced, or its new version would lack an attribute."""
     metadata = blob._properties  # it has no other name for the customer's key
     if metadata.get("temporaryHold") or metadata.get("eventBasedHold"):
-        raise RefusedError("the object is under a hold", hint="release it, run the command, and hold the new version")
+        raise RefusedError(
+            "the object is under a hold",
+            hint="release it, run the command, and hold the new version",
+        )
     if metadata.get("retention") or metadata.get("retentionExpirationTime"):
         # Even if it has ended: the temporary objects of the change could not be deleted before the bucket's period is over.
         raise RefusedError("the object or its bucket has a retention policy", hint=ELSEWHERE)
     if metadata.get("customerEncryption"):
-        raise RefusedError("the object is encrypted with a key that only its writer has (customer-supplied key)", hint=ELSEWHERE)
+        raise RefusedError(
+            "the object is encrypted with a key that only its writer has (customer-supplied key)",
+            hint=ELSEWHERE,
+        )
     if "gzip" in str(metadata.get("contentEncoding", "")):
-        raise RefusedError("the object has the content encoding gzip: readers get other bytes than are stored", hint=ELSEWHERE)
+        raise RefusedError(
+            "the object has the content encoding gzip: readers get other bytes than are stored",
+            hint=ELSEWHERE,
+        )
 
 
 # Otherwise the library requests the bucket, to describe it in traces, whether it writes them or not.
@@ -274,10 +330,15 @@ def _service_account() -> dict[str, Any]:
     """Return the key of a service account that the environment names; empty if it names none."""
     text = os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY")
     try:
-        if not text and (path := os.environ.get("GOOGLE_SERVICE_ACCOUNT") or os.environ.get("GOOGLE_SERVICE_ACCOUNT_PATH")):
+        if not text and (
+            path := os.environ.get("GOOGLE_SERVICE_ACCOUNT")
+            or os.environ.get("GOOGLE_SERVICE_ACCOUNT_PATH")
+        ):
             with open(path, encoding="utf-8") as file:
                 text = file.read()
         account = json.loads(text) if text else {}
     except (OSError, ValueError) as error:
-        raise DeniedError(f"the service account's key cannot be read ({type(error).__name__})", hint=GOOGLE_HINT) from None
+        raise DeniedError(
+            f"the service account's key cannot be read ({type(error).__name__})", hint=GOOGLE_HINT
+        ) from None
     return account if isinstance(account, dict) else {}

@@ -9,9 +9,26 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from sbbf_tool.errors import ErrorPlace, MissingError, RefusedError, SbbfError
-from sbbf_tool.storage.listing import WILDCARD, Entry, is_hidden, is_hudi_log, judge_bytes, judge_name, recognise, translate
+from sbbf_tool.storage.listing import (
+    WILDCARD,
+    Entry,
+    is_hidden,
+    is_hudi_log,
+    judge_bytes,
+    judge_name,
+    recognise,
+    translate,
+)
 from sbbf_tool.storage.objects.conditional import write_parts
-from sbbf_tool.storage.objects.store import CredentialsError, DeniedError, Location, ObjectStore, Version, list_keys, parse_location
+from sbbf_tool.storage.objects.store import (
+    CredentialsError,
+    DeniedError,
+    Location,
+    ObjectStore,
+    Version,
+    list_keys,
+    parse_location,
+)
 from sbbf_tool.storage.objects.stores import store_of
 
 if TYPE_CHECKING:
@@ -22,7 +39,21 @@ _MAGIC_BYTES, _LEAST_BYTES = 4, 12
 _THREADS, _JUDGED_AT_ONCE = 16, 512
 _MOST_NAMES = {"_delta_log": 1, ".hoodie": 1, "metadata": 1000, "schema": 1000}
 """The folders by which a table is recognised, and the number of names in them that are looked at."""
-_OTHER_CONTENT = (".json", ".csv", ".avro", ".orc", ".txt", ".crc", ".md", ".log", ".xml", ".html", ".yaml", ".yml", ".zip")
+_OTHER_CONTENT = (
+    ".json",
+    ".csv",
+    ".avro",
+    ".orc",
+    ".txt",
+    ".crc",
+    ".md",
+    ".log",
+    ".xml",
+    ".html",
+    ".yaml",
+    ".yml",
+    ".zip",
+)
 """Objects that are not asked for their last bytes, since no reader takes them for Parquet."""
 
 
@@ -45,9 +76,17 @@ def entries_in(store: ObjectStore, location: Location) -> Iterator[Entry]:
         if re.search(WILDCARD, location.key):
             yield from _require_any(_match_glob(store, location), location, "no file matches")
         elif not location.key or location.key.endswith("/"):
-            yield from _require_any(_list_below(store, location, location.key), location, "no Parquet file below this prefix")
+            yield from _require_any(
+                _list_below(store, location, location.key),
+                location,
+                "no Parquet file below this prefix",
+            )
         elif _is_prefix(store, location.key):
-            yield from _require_any(_list_below(store, location, f"{location.key}/"), location, "no Parquet file below this prefix")
+            yield from _require_any(
+                _list_below(store, location, f"{location.key}/"),
+                location,
+                "no Parquet file below this prefix",
+            )
         else:
             yield Entry(location.url)
 
@@ -56,7 +95,9 @@ def parquet_files_in(files: FileSystem, path: str) -> Iterator[str]:
     """Yield the files of a path in a file system that the caller gives, as `entries` does."""
     from sbbf_tool.storage.objects.arrow import ArrowStore, PathIn
 
-    return (entry.path for entry in entries_in(ArrowStore(files, ""), PathIn("arrow", "", "", path)))
+    return (
+        entry.path for entry in entries_in(ArrowStore(files, ""), PathIn("arrow", "", "", path))
+    )
 
 
 def find_single_object(url: str) -> str | None:
@@ -69,7 +110,11 @@ def find_single_object(url: str) -> str | None:
         if re.search(WILDCARD, location.key):
             is_one = next(list_keys(store, location.key, 1), None) == location.key
         else:
-            is_one = bool(location.key) and not location.key.endswith("/") and not _is_prefix(store, location.key)
+            is_one = (
+                bool(location.key)
+                and not location.key.endswith("/")
+                and not _is_prefix(store, location.key)
+            )
     return location.url if is_one else None
 
 
@@ -86,17 +131,27 @@ def _is_prefix(store: ObjectStore, key: str) -> bool:
     """Return whether there are keys below this key but no object at it. False if listing is denied: the user may still read the object."""
     try:
         first = next(list_keys(store, key, 1), None)
-        return first is not None and first != key and next(list_keys(store, f"{key}/", 1), None) is not None
+        return (
+            first is not None
+            and first != key
+            and next(list_keys(store, f"{key}/", 1), None) is not None
+        )
     except DeniedError:
         return False
 
 
 def _list_below(store: ObjectStore, location: Location, prefix: str) -> Iterator[Entry]:
-    objects = ((key, version) for key, version in store.objects(prefix) if not any(map(is_hidden, key[len(prefix) :].split("/"))))
+    objects = (
+        (key, version)
+        for key, version in store.objects(prefix)
+        if not any(map(is_hidden, key[len(prefix) :].split("/")))
+    )
     yield from _judge(store, location, objects)
 
 
-def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, Version]]) -> Iterator[Entry]:
+def _judge(
+    store: ObjectStore, location: Location, objects: Iterable[tuple[str, Version]]
+) -> Iterator[Entry]:
     """Yield the objects below a prefix that hold data, in order; the last bytes decide about those without .parquet, many concurrently."""
 
     def judge(key: str, version: Version) -> Entry | None:
@@ -112,7 +167,13 @@ def _judge(store: ObjectStore, location: Location, objects: Iterable[tuple[str, 
             return None
         except DeniedError:
             return _entry(location, key, version)._replace(is_unfinished=True)
-        return None if entry is None else entry._replace(path=location.with_key(key).url, bytes=version.size, etag=version.tag)
+        return (
+            None
+            if entry is None
+            else entry._replace(
+                path=location.with_key(key).url, bytes=version.size, etag=version.tag
+            )
+        )
 
     remaining = iter(objects)
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -138,7 +199,10 @@ def _match_glob(store: ObjectStore, location: Location) -> Iterator[Entry]:
             yield from _judge(store, location, group)
         elif is_below is not None:
             entries = (_entry(location, *entry) for entry in group)
-            yield from (entry._replace(is_hudi_log=is_hudi_log(entry.path.rpartition("/")[2])) for entry in entries)
+            yield from (
+                entry._replace(is_hudi_log=is_hudi_log(entry.path.rpartition("/")[2]))
+                for entry in entries
+            )
 
 
 def _build_matcher(pattern: str) -> Callable[[str], bool | None]:
@@ -178,7 +242,10 @@ def managing_table(url: str, kinds: dict[Location, str | None]) -> tuple[str, st
             raise
         except DeniedError:
             hint = "allow sbbf to list the bucket, or, if the file is in no table, allow changes to files of tables"
-            raise RefusedError("sbbf cannot determine whether the file belongs to a table: listing is denied", hint=hint) from None
+            raise RefusedError(
+                "sbbf cannot determine whether the file belongs to a table: listing is denied",
+                hint=hint,
+            ) from None
     return None
 
 
@@ -197,7 +264,10 @@ def has_any(prefix: str) -> bool:
     """Return whether there is an object below a prefix; False if listing is denied, or not possible."""
     location = parse_location(prefix)
     try:
-        return location.service != "http" and next(list_keys(store_of(location), location.key, 1), None) is not None
+        return (
+            location.service != "http"
+            and next(list_keys(store_of(location), location.key, 1), None) is not None
+        )
     except SbbfError:
         return False
 
@@ -211,5 +281,6 @@ def _kind_of(folder: Location) -> str | None:
     # Each list is a request, and most folders are none of a table.
     found = dict(zip(_MOST_NAMES, write_parts(keys, _MOST_NAMES), strict=True))
     return recognise(
-        lambda inner: bool(found[inner] if inner in found else keys(inner)), lambda inner: (key.rpartition("/")[2] for key in found[inner])
+        lambda inner: bool(found[inner] if inner in found else keys(inner)),
+        lambda inner: (key.rpartition("/")[2] for key in found[inner]),
     )

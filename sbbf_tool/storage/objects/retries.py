@@ -94,16 +94,23 @@ class Retries:
                 if self._is_spent(tries, begin, is_unreachable(error)):
                     error.__dict__["sbbf_tries"] = tries
                     raise
-                log.info("repeating a request that failed: %s", redact_text(str(error).partition("\n")[0]))
+                log.info(
+                    "repeating a request that failed: %s",
+                    redact_text(str(error).partition("\n")[0]),
+                )
                 self._note_failure(sent)
             else:
                 self._note_success()
                 return answer
 
     def _is_spent(self, tries: int, begin: float, is_unreachable: bool) -> bool:
-        is_late = self._clock() - max(begin, self._last_success or begin) >= self.budget.patience_seconds
+        is_late = (
+            self._clock() - max(begin, self._last_success or begin) >= self.budget.patience_seconds
+        )
         is_new = is_unreachable and self._last_success is None
-        if is_spent := (is_new and tries >= self._tries_to_reach) or (tries >= self.budget.tries and is_late):
+        if is_spent := (is_new and tries >= self._tries_to_reach) or (
+            tries >= self.budget.tries and is_late
+        ):
             self._tries_to_reach = 1
         return is_spent
 
@@ -137,7 +144,10 @@ TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
 def unreachable_error(error: Exception, hint: str) -> UnreadableError:
     """Return the error of this package for one of a request that no server answered."""
     tries = format_count(tries_of(error), "try", "tries")
-    return UnreadableError(f"the service cannot be reached ({type(error).__name__.removesuffix('Error')}, {tries})", hint=hint)
+    return UnreadableError(
+        f"the service cannot be reached ({type(error).__name__.removesuffix('Error')}, {tries})",
+        hint=hint,
+    )
 
 
 def tries_of(error: BaseException) -> int:

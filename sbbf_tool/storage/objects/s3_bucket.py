@@ -29,7 +29,14 @@ from botocore.parsers import ResponseParserError
 
 from sbbf_tool.errors import ArchivedError, MissingError, SbbfError, UnreadableError, UsageError
 from sbbf_tool.storage.objects.answers import read_answer
-from sbbf_tool.storage.objects.retries import IN_FLIGHT, TEMPORARY_STATUSES, Budget, retries_of, tries_of, unreachable_error
+from sbbf_tool.storage.objects.retries import (
+    IN_FLIGHT,
+    TEMPORARY_STATUSES,
+    Budget,
+    retries_of,
+    tries_of,
+    unreachable_error,
+)
 from sbbf_tool.storage.objects.store import (
     CONNECT_SECONDS,
     READ_SECONDS,
@@ -87,7 +94,9 @@ class S3Bucket:
     def get(self, key: str, offset: int, length: int, version: Version) -> bytes:
         try:
             condition = {} if version.strong_tag is None else {"IfMatch": version.strong_tag}
-            data, current = self._get_range(key, f"bytes={offset}-{offset + length - 1}", **condition)
+            data, current = self._get_range(
+                key, f"bytes={offset}-{offset + length - 1}", **condition
+            )
         except NoSuchRangeError:
             raise OtherVersionError from None
         if current != version:
@@ -96,20 +105,35 @@ class S3Bucket:
 
     def _get_range(self, key: str, range_header: str, **conditions: Any) -> tuple[bytes, Version]:
         def request() -> tuple[bytes, Version]:
-            answer = self.client.get_object(Bucket=self.bucket, Key=key, Range=range_header, **conditions)
+            answer = self.client.get_object(
+                Bucket=self.bucket, Key=key, Range=range_header, **conditions
+            )
             size = length = answer.get("ContentLength")
             with closing(answer["Body"]) as body:
                 if (match := _RANGE.fullmatch(answer.get("ContentRange", ""))) is not None:
                     first, last, size = (int(number) for number in match.groups())
-                    if (first, last) != _expected_range(range_header, size) or length not in (None, last - first + 1):
-                        raise UnreadableError(f"the store sent bytes {first} to {last} instead of {range_header}")
+                    if (first, last) != _expected_range(range_header, size) or length not in (
+                        None,
+                        last - first + 1,
+                    ):
+                        raise UnreadableError(
+                            f"the store sent bytes {first} to {last} instead of {range_header}"
+                        )
                     length = last - first + 1
-                elif size is None or not range_header.startswith("bytes=-") or size > int(range_header.removeprefix("bytes=-")):
-                    raise UnreadableError("the store does not support range requests: it sent the whole object")
+                elif (
+                    size is None
+                    or not range_header.startswith("bytes=-")
+                    or size > int(range_header.removeprefix("bytes=-"))
+                ):
+                    raise UnreadableError(
+                        "the store does not support range requests: it sent the whole object"
+                    )
                 # A body may go on for ever, whatever its headers say. A read at its end verifies its length and checksum.
                 data = body.read(length)
                 if body.read(1) or len(data) != length:
-                    raise UnreadableError(f"the store sent more or less than the {length:,} bytes that it states")
+                    raise UnreadableError(
+                        f"the store sent more or less than the {length:,} bytes that it states"
+                    )
             attributes = {name: answer[name] for name in _ATTRIBUTES if answer.get(name)}
             return data, Version(size, answer.get("ETag"), attributes=attributes)
 
@@ -117,7 +141,9 @@ class S3Bucket:
 
     def version(self, key: str) -> Version | None:
         try:
-            metadata: dict[str, Any] = self.send(lambda: self.client.head_object(Bucket=self.bucket, Key=key))
+            metadata: dict[str, Any] = self.send(
+                lambda: self.client.head_object(Bucket=self.bucket, Key=key)
+            )
         except MissingError:
             return None
         if "ContentLength" not in metadata:
@@ -126,15 +152,24 @@ class S3Bucket:
         time = instant.timestamp() if isinstance(instant, datetime) else None
         return Version(metadata["ContentLength"], metadata.get("ETag"), time=time)
 
-    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
-        request: dict[str, Any] = {"Bucket": self.bucket, "Prefix": prefix, "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS)}
+    def objects(
+        self, prefix: str, limit: int | None = None, after: str = ""
+    ) -> Iterator[tuple[str, Version]]:
+        request: dict[str, Any] = {
+            "Bucket": self.bucket,
+            "Prefix": prefix,
+            "MaxKeys": min(limit or _PAGE_KEYS, _PAGE_KEYS),
+        }
         if after:
             request["StartAfter"] = after
 
         def request_page() -> tuple[list[tuple[str, Version]], str | None]:
             page = self.client.list_objects_v2(**request)
             next_token = page.get("NextContinuationToken") if page.get("IsTruncated") else None
-            return [(entry["Key"], Version(entry.get("Size", 0), entry.get("ETag"))) for entry in page.get("Contents", ())], next_token
+            return [
+                (entry["Key"], Version(entry.get("Size", 0), entry.get("ETag")))
+                for entry in page.get("Contents", ())
+            ], next_token
 
         while limit is None or limit > 0:
             objects, next_token = self.send(request_page)
@@ -211,7 +246,16 @@ ARCHIVES = ("GLACIER", "DEEP_ARCHIVE")
 _CODE = re.compile(r"[A-Za-z0-9.]{1,64}")
 
 # botocore parses a response before it checks it: pages, headers or XML of other servers raise one of the last six errors.
-ERRORS = (wrong.BotoCoreError, wrong.ClientError, ResponseParserError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+ERRORS = (
+    wrong.BotoCoreError,
+    wrong.ClientError,
+    ResponseParserError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+)
 """The errors that a request by botocore may raise."""
 
 
@@ -219,7 +263,9 @@ class NotS3Error(UnreadableError):
     """The server's answer does not come from an S3 service."""
 
     def __init__(self) -> None:
-        super().__init__("the server is not an S3 service, or redirects", hint="check AWS_ENDPOINT_URL")
+        super().__init__(
+            "the server is not an S3 service, or redirects", hint="check AWS_ENDPOINT_URL"
+        )
 
 
 class NoSuchRangeError(UnreadableError):
@@ -241,7 +287,13 @@ _BODY_ERRORS = (
     wrong.ConnectionClosedError,
     wrong.ChecksumError,
 )
-_TEMPORARY_CODES = ("BandwidthLimitExceeded", "PriorRequestNotComplete", "RequestLimitExceeded", "RequestTimeout", "SlowDown")
+_TEMPORARY_CODES = (
+    "BandwidthLimitExceeded",
+    "PriorRequestNotComplete",
+    "RequestLimitExceeded",
+    "RequestTimeout",
+    "SlowDown",
+)
 
 
 def is_unreachable(error: Exception) -> bool:
@@ -272,12 +324,26 @@ def describe(error: Exception, bucket: str) -> SbbfError:
         return NotS3Error()
     if isinstance(error, wrong.ParamValidationError):
         return UsageError(f"{bucket!r} is not a valid bucket name, or the key is empty or too long")
-    if isinstance(error, wrong.ProfileNotFound | wrong.ConfigParseError | wrong.InvalidConfigError | wrong.ConfigNotFound):
-        return UnreadableError(f"the profile named by AWS_PROFILE, or the file it is in, cannot be used ({type(error).__name__})")
+    if isinstance(
+        error,
+        wrong.ProfileNotFound
+        | wrong.ConfigParseError
+        | wrong.InvalidConfigError
+        | wrong.ConfigNotFound,
+    ):
+        return UnreadableError(
+            f"the profile named by AWS_PROFILE, or the file it is in, cannot be used ({type(error).__name__})"
+        )
     if is_unreachable(error):
         return unreachable_error(error, "check the network, AWS_ENDPOINT_URL, AWS_REGION")
-    if "Credential" in type(error).__name__ or "SSO" in type(error).__name__ or "Token" in type(error).__name__:
-        return CredentialsError(f"no usable credentials ({type(error).__name__})", hint=_CREDENTIALS)
+    if (
+        "Credential" in type(error).__name__
+        or "SSO" in type(error).__name__
+        or "Token" in type(error).__name__
+    ):
+        return CredentialsError(
+            f"no usable credentials ({type(error).__name__})", hint=_CREDENTIALS
+        )
     return UnreadableError(f"the request to the store failed ({type(error).__name__})")
 
 
@@ -288,7 +354,13 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
         return NotS3Error()
     if code == "NoSuchBucket":
         return MissingError(f"no such bucket: {bucket}")
-    if code in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"):
+    if code in (
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "ExpiredToken",
+        "InvalidToken",
+        "TokenRefreshRequired",
+    ):
         return CredentialsError(f"the store rejects the credentials ({code})", hint=_CREDENTIALS)
     if code == "InvalidObjectState":
         storage_class = str(error.response.get("Error", {}).get("StorageClass"))
@@ -304,7 +376,15 @@ def _of_answer(error: wrong.ClientError, bucket: str) -> SbbfError:
         return UnsupportedError("the store does not support a required operation (NotImplemented)")
     if status == 416:
         return NoSuchRangeError("no such range")
-    if status in (301, 307, 400) and code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "TemporaryRedirect", "301", "307"):
+    if status in (301, 307, 400) and code in (
+        "PermanentRedirect",
+        "AuthorizationHeaderMalformed",
+        "TemporaryRedirect",
+        "301",
+        "307",
+    ):
         return UnreadableError(f"the bucket is in another region ({code})", hint="set AWS_REGION")
     tries = f", {tries} tries" if (tries := tries_of(error)) > 1 else ""
-    return UnreadableError(f"the store answered {status}{'' if code == str(status) else ' ' + code}{tries}")
+    return UnreadableError(
+        f"the store answered {status}{'' if code == str(status) else ' ' + code}{tries}"
+    )

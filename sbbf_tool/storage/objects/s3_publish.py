@@ -35,7 +35,13 @@ from sbbf_tool.storage.objects.conditional import (
     write_parts,
 )
 from sbbf_tool.storage.objects.s3_bucket import ARCHIVES, COPIED_ATTRIBUTES, S3Bucket, call
-from sbbf_tool.storage.objects.store import DeniedError, Location, OtherVersionError, UnsupportedError, Version
+from sbbf_tool.storage.objects.store import (
+    DeniedError,
+    Location,
+    OtherVersionError,
+    UnsupportedError,
+    Version,
+)
 from sbbf_tool.storage.source import PlannedSource, Source
 from sbbf_tool.storage.threads import StoppedError, cleaning_up, ensure_running, holding, waiting
 
@@ -59,16 +65,32 @@ class S3Store(S3Bucket):
     def ensure_replaceable(self, version: Version) -> None:
         """Raise RefusedError for archived and locked objects."""
         if (storage_class := version.attributes.get("StorageClass")) in ARCHIVES:
-            raise RefusedError(f"the object is in storage class {storage_class}, in which a new version could not be read", hint=ELSEWHERE)
-        if version.attributes.get("ObjectLockMode") or version.attributes.get("ObjectLockLegalHoldStatus") == "ON":
-            raise RefusedError("the object is locked, and its new version would not be", hint=f"{ELSEWHERE}, and lock the new object")
+            raise RefusedError(
+                f"the object is in storage class {storage_class}, in which a new version could not be read",
+                hint=ELSEWHERE,
+            )
+        if (
+            version.attributes.get("ObjectLockMode")
+            or version.attributes.get("ObjectLockLegalHoldStatus") == "ON"
+        ):
+            raise RefusedError(
+                "the object is locked, and its new version would not be",
+                hint=f"{ELSEWHERE}, and lock the new object",
+            )
 
     def replace(self, source: Source, target: Location, planned_source: PlannedSource) -> list[str]:
         return _S3Upload(self, source, target, planned_source).publish()
 
     def create(self, key: str, data: bytes) -> None:
         place = {"Bucket": self.bucket, "Key": key}
-        create(lambda: self.send(lambda: self.client.put_object(**place, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*")), key)
+        create(
+            lambda: self.send(
+                lambda: self.client.put_object(
+                    **place, Body=data, ContentMD5=md5_of(data), IfNoneMatch="*"
+                )
+            ),
+            key,
+        )
 
     def remove(self, key: str) -> None:
         remove(lambda: self.send(lambda: self.client.delete_object(Bucket=self.bucket, Key=key)))
@@ -90,7 +112,9 @@ class _S3Upload(Upload):
             if self.store.facts.count_unfinished_uploads(self.target.key):
                 # They cost money and are invisible.
                 self.warnings.append(_UNFINISHED)
-        parts = plan_parts(self.planned_source.keep, self.planned_source.size, can_copy=self.old is not None)
+        parts = plan_parts(
+            self.planned_source.keep, self.planned_source.size, can_copy=self.old is not None
+        )
         if parts is None:
             self.put()
         else:
@@ -111,20 +135,32 @@ class _S3Upload(Upload):
         (upload_id,) = write_parts(self._create_upload, (place,))
         with cleaning_up(lambda: self._abort(upload_id)):
             try:
-                tags = write_parts(lambda numbered: self.send(lambda: self._write_part(upload_id, *numbered)), enumerate(parts, 1))
+                tags = write_parts(
+                    lambda numbered: self.send(lambda: self._write_part(upload_id, *numbered)),
+                    enumerate(parts, 1),
+                )
                 self._ensure_complete(upload_id, parts, tags)
                 stated = {
                     "UploadId": upload_id,
-                    "MultipartUpload": {"Parts": [{"PartNumber": n, "ETag": tag} for n, tag in enumerate(tags, 1)]},
+                    "MultipartUpload": {
+                        "Parts": [{"PartNumber": n, "ETag": tag} for n, tag in enumerate(tags, 1)]
+                    },
                 }
                 complete = client.complete_multipart_upload
-                self._on_condition(lambda condition: complete(**place, **stated, **condition), expected=_tag_of(tags))
+                self._on_condition(
+                    lambda condition: complete(**place, **stated, **condition),
+                    expected=_tag_of(tags),
+                )
             except BaseException as error:
                 self._abort(upload_id, error)
                 raise
 
     def _create_upload(self, place: dict[str, str]) -> str:
-        upload_id = self.send(lambda: str(self.store.client.create_multipart_upload(**place, **self.attributes)["UploadId"]))
+        upload_id = self.send(
+            lambda: str(
+                self.store.client.create_multipart_upload(**place, **self.attributes)["UploadId"]
+            )
+        )
         try:
             ensure_running()
         except StoppedError:
@@ -136,7 +172,9 @@ class _S3Upload(Upload):
         place = {**self._place, "UploadId": upload_id, "PartNumber": number}
         if not part.is_copy:
             data = self.planned_source.read(part.start, part.end - part.start)
-            return str(self.store.client.upload_part(**place, Body=data, ContentMD5=md5_of(data))["ETag"])
+            return str(
+                self.store.client.upload_part(**place, Body=data, ContentMD5=md5_of(data))["ETag"]
+            )
         assert self.old is not None
         answer = self.store.client.upload_part_copy(
             **place,
@@ -146,7 +184,10 @@ class _S3Upload(Upload):
         )
         tag = answer.get("CopyPartResult", {}).get("ETag")
         if not tag:
-            raise WriteError("the store reports that it copied a part, but does not return the ETag of the part", hint=UNTOUCHED)
+            raise WriteError(
+                "the store reports that it copied a part, but does not return the ETag of the part",
+                hint=UNTOUCHED,
+            )
         return str(tag)
 
     def _ensure_complete(self, upload_id: str, parts: tuple[Part, ...], tags: list[str]) -> None:
@@ -160,14 +201,22 @@ class _S3Upload(Upload):
             }
         )
         expected_parts = {
-            number: (part.end - part.start, _strip_quotes(tag)) for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
+            number: (part.end - part.start, _strip_quotes(tag))
+            for number, (part, tag) in enumerate(zip(parts, tags, strict=True), 1)
         }
         if stored_parts != expected_parts:
-            raise WriteError("the parts in the store are not those that were sent and copied", hint=UNTOUCHED)
-        if self.old is not None and self.old.store.version(self.old.location.key) != self.old.version:
+            raise WriteError(
+                "the parts in the store are not those that were sent and copied", hint=UNTOUCHED
+            )
+        if (
+            self.old is not None
+            and self.old.store.version(self.old.location.key) != self.old.version
+        ):
             raise OtherVersionError().at(file=self.old.name)
 
-    def _on_condition(self, write: Callable[[dict[str, str]], object], expected: str | None) -> None:
+    def _on_condition(
+        self, write: Callable[[dict[str, str]], object], expected: str | None
+    ) -> None:
         """Make the new object visible on a condition; if the store does not support conditions, check first and write without."""
         condition = {"IfNoneMatch": "*"}
         if self.in_place:
@@ -208,10 +257,16 @@ class _S3Upload(Upload):
     def _is_stored(self, tag: str | None) -> bool:
         """Return whether the planned object is stored. Raises UnreadableError if its ETag may be no hash of its bytes, as with SSE-KMS."""
         now = self.store.version(self._place["Key"])
-        if now is None or now.size != self.planned_source.size or (self.in_place and self.old is not None and now == self.old.version):
+        if (
+            now is None
+            or now.size != self.planned_source.size
+            or (self.in_place and self.old is not None and now == self.old.version)
+        ):
             return False
         if tag is None or _strip_quotes(now.tag or "") != tag:
-            raise UnreadableError("an object of the planned size is stored, but its ETag does not say whether it is this one")
+            raise UnreadableError(
+                "an object of the planned size is stored, but its ETag does not say whether it is this one"
+            )
         return True
 
     def _abort(self, upload_id: str, cause: BaseException | None = None) -> None:
@@ -219,28 +274,36 @@ class _S3Upload(Upload):
         for tries in range(1, _ABORTS + 1):
             try:
                 with suppress(MissingError):
-                    call(lambda: self.store.client.abort_multipart_upload(**self._place, UploadId=upload_id), self._place["Bucket"])
+                    call(
+                        lambda: self.store.client.abort_multipart_upload(
+                            **self._place, UploadId=upload_id
+                        ),
+                        self._place["Bucket"],
+                    )
                 return
             except SbbfError as error:
                 if tries < _ABORTS and not isinstance(error, DeniedError):
                     time.sleep(_ABORT_PAUSE)
                 elif isinstance(cause, SbbfError):
-                    cause.hint = (
-                        f"{UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
-                    )
+                    cause.hint = f"{UNTOUCHED}, but an unfinished upload remains ({error.message}): remove it with aws s3api abort-multipart-upload"
 
     def _attributes(self) -> dict[str, Any]:
         """Return the attributes that the new object keeps, as request arguments; add warnings about those that are lost."""
         if self.old is None:
             return {"ContentType": PARQUET_TYPE}
         assert isinstance(self.old.store, S3Store)
-        store, place = self.old.store, {"Bucket": self.old.location.bucket, "Key": self.old.location.key}
+        store, place = (
+            self.old.store,
+            {"Bucket": self.old.location.bucket, "Key": self.old.location.key},
+        )
         attributes = self.old.version.attributes
         carried = {name: attributes[name] for name in COPIED_ATTRIBUTES if name in attributes}
         # The answer to a GET has the number of tags only if the user may read them, so tags are requested of every object.
         if store.facts.has_tags:
             try:
-                tags = self.read_tags(lambda: store.send(lambda: _tags(store.client, place)), "s3:GetObjectTagging")
+                tags = self.read_tags(
+                    lambda: store.send(lambda: _tags(store.client, place)), "s3:GetObjectTagging"
+                )
                 if tags:
                     carried["Tagging"] = urlencode(tags)
             except UnsupportedError:
@@ -252,7 +315,9 @@ class _S3Upload(Upload):
 
 
 def _tags(client: Any, place: dict[str, str]) -> list[tuple[str, str]]:
-    return [(tag["Key"], tag["Value"]) for tag in client.get_object_tagging(**place).get("TagSet", ())]
+    return [
+        (tag["Key"], tag["Value"]) for tag in client.get_object_tagging(**place).get("TagSet", ())
+    ]
 
 
 def _is_granted_to_others(store: S3Store, place: dict[str, str]) -> bool:
@@ -308,7 +373,9 @@ class S3Facts:
     def _is_owner_enforced(self) -> bool:
         # Stores that do not implement the request, and users who may not send it, have access lists as far as can be known.
         with suppress(SbbfError):
-            answer = self._store.send(lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket))
+            answer = self._store.send(
+                lambda: self._store.client.get_bucket_ownership_controls(Bucket=self._store.bucket)
+            )
             rules = answer.get("OwnershipControls", {}).get("Rules", ())
             return any(rule.get("ObjectOwnership") == "BucketOwnerEnforced" for rule in rules)
         return False
@@ -333,7 +400,9 @@ class S3Facts:
         with suppress(SbbfError):
             options = {"Delimiter": delimiter} if delimiter else {}
             answer = self._store.send(
-                lambda: self._store.client.list_multipart_uploads(Bucket=self._store.bucket, Prefix=prefix, **options)
+                lambda: self._store.client.list_multipart_uploads(
+                    Bucket=self._store.bucket, Prefix=prefix, **options
+                )
             )
             if answer.get("IsTruncated") and delimiter:
                 return None

@@ -78,9 +78,16 @@ class ObjectSource(Source):
             return head
         if length >= _PART_BYTES:
             end = offset + length
-            parts = self._fetch_all([(start, min(_PART_BYTES, end - start)) for start in range(offset, end, _PART_BYTES)])
+            parts = self._fetch_all(
+                [
+                    (start, min(_PART_BYTES, end - start))
+                    for start in range(offset, end, _PART_BYTES)
+                ]
+            )
             return b"".join((head, *parts))
-        data = self._fetch(offset, min(max(length, self._window(offset, length)), self._gap(offset, length)))
+        data = self._fetch(
+            offset, min(max(length, self._window(offset, length)), self._gap(offset, length))
+        )
         with self._lock:
             self._readers[offset + len(data)] = len(data)
             while len(self._readers) > _READERS:
@@ -121,7 +128,11 @@ class ObjectSource(Source):
     def _gap(self, offset: int, length: int) -> int:
         """Return how many bytes from `offset`, at least `length`, are neither in memory nor on their way to another thread."""
         with self._lock:
-            starts = [start for start in chain(self._cache, tuple(self._on_the_way)) if start >= offset + length]
+            starts = [
+                start
+                for start in chain(self._cache, tuple(self._on_the_way))
+                if start >= offset + length
+            ]
         return min((*starts, max(self._tail_start, offset + length))) - offset
 
     def _find_start(self, offset: int, length: int) -> bytes:
@@ -155,7 +166,11 @@ class ObjectSource(Source):
     def _fetch_rest(self, offset: int, length: int) -> bytes:
         """Return a range, of which the first bytes may be in memory."""
         head = self._find_start(offset, length)
-        return head if len(head) == length else head + self._fetch(offset + len(head), length - len(head))
+        return (
+            head
+            if len(head) == length
+            else head + self._fetch(offset + len(head), length - len(head))
+        )
 
     def _fetch(self, offset: int, length: int, is_kept: bool = False) -> bytes:
         # If the object has changed and is shorter now, the service may report an invalid range instead of the change.
@@ -166,18 +181,26 @@ class ObjectSource(Source):
         finally:
             self._on_the_way.pop(offset, None)
         if len(data) != length:
-            raise UnreadableError(f"the service sent {len(data):,} bytes instead of {length:,}", file=self.name, place=f"byte {offset:,}")
+            raise UnreadableError(
+                f"the service sent {len(data):,} bytes instead of {length:,}",
+                file=self.name,
+                place=f"byte {offset:,}",
+            )
         self._count(data)
         # An object that fits is kept as a whole, because values are read twice if the first reader may have misread them.
         if is_kept or length <= _MOST_AHEAD or self.size <= _CACHE_BYTES:
             self._remember(offset, data)
-        log.debug("read %s from byte %s of %s", format_count(length, "byte"), f"{offset:,}", self.name)
+        log.debug(
+            "read %s from byte %s of %s", format_count(length, "byte"), f"{offset:,}", self.name
+        )
         return data
 
     def _fetch_all(self, ranges: list[tuple[int, int]], is_kept: bool = False) -> list[bytes]:
         if len(ranges) == 1:
             return [self._fetch(*ranges[0], is_kept)]
-        futures = [_threads(os.getpid()).submit(self._fetch, *byte_range, is_kept) for byte_range in ranges]
+        futures = [
+            _threads(os.getpid()).submit(self._fetch, *byte_range, is_kept) for byte_range in ranges
+        ]
         with waiting():
             return [result_of(future) for future in futures]
 
@@ -202,7 +225,11 @@ def _merge_near(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the ranges in order; ranges so near that one request costs less than two are joined."""
     start = end = -1
     for offset, length in sorted(ranges):
-        if start >= 0 and offset <= end + _NEAR_BYTES and max(end, offset + length) - start <= _PART_BYTES:
+        if (
+            start >= 0
+            and offset <= end + _NEAR_BYTES
+            and max(end, offset + length) - start <= _PART_BYTES
+        ):
             end = max(end, offset + length)
             continue
         if start >= 0:

@@ -76,7 +76,9 @@ class ObjectStore(Protocol):
     def version(self, key: str) -> Version | None:
         """Return the present version, or None if the object does not exist."""
 
-    def objects(self, prefix: str, limit: int | None = None, after: str = "") -> Iterator[tuple[str, Version]]:
+    def objects(
+        self, prefix: str, limit: int | None = None, after: str = ""
+    ) -> Iterator[tuple[str, Version]]:
         """Yield the objects whose keys start with `prefix` and sort after `after`, or the first `limit` of them, in order.
 
         The version is as far as a listing states it.
@@ -106,7 +108,9 @@ class ObjectStore(Protocol):
         """Raise RefusedError if this version, which `tail` returned, is of a kind that cannot be replaced."""
 
 
-def list_keys(store: ObjectStore, prefix: str, limit: int | None = None, after: str = "") -> Iterator[str]:
+def list_keys(
+    store: ObjectStore, prefix: str, limit: int | None = None, after: str = ""
+) -> Iterator[str]:
     """Yield the keys of the same objects as `ObjectStore.objects`."""
     return (key for key, _ in store.objects(prefix, limit, after))
 
@@ -118,7 +122,9 @@ def naming_the_extra(service: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         extra = {"s3": "s3", "azure": "azure", "gs": "gcs"}.get(service, "objects")
-        raise UsageError(f"{service} needs the package {error.name}", hint=f"pip install 'sbbf-tool[{extra}]'") from error
+        raise UsageError(
+            f"{service} needs the package {error.name}", hint=f"pip install 'sbbf-tool[{extra}]'"
+        ) from error
 
 
 class ReadOnlyStore:
@@ -187,15 +193,23 @@ def parse_location(url: str) -> Location:
     if match is None or service is None:
         schemes = ", ".join(f"{name}://" for name in _SERVICES)
         hint = f"the schemes are {schemes}; give a local file as a path"
-        raise UsageError(f"unknown URL scheme {scheme}://", hint="on Databricks, the path is /dbfs/..." if scheme == "dbfs" else hint)
+        raise UsageError(
+            f"unknown URL scheme {scheme}://",
+            hint="on Databricks, the path is /dbfs/..." if scheme == "dbfs" else hint,
+        )
     bucket, key = match[2], match[3] or ""
     if service == "http":
         return _parse_http(url)
     # In S3, only the name of an access point has a colon; any other colon separates an access key from its secret.
-    is_key = service in ("s3", "gs") and (":" in bucket or "@" in bucket) and not bucket.startswith("arn:")
+    is_key = (
+        service in ("s3", "gs")
+        and (":" in bucket or "@" in bucket)
+        and not bucket.startswith("arn:")
+    )
     if is_key or ("@" in bucket and ":" in bucket.rpartition("@")[0]):
         raise UsageError(
-            f"{scheme}: a URL must not contain a password", hint="sbbf takes credentials from the environment, profiles and roles"
+            f"{scheme}: a URL must not contain a password",
+            hint="sbbf takes credentials from the environment, profiles and roles",
         )
     if not bucket and service != "hdfs":
         raise UsageError(f"the URL names no bucket: {url}", hint=f"{scheme}://BUCKET/KEY")
@@ -214,7 +228,9 @@ def _parse_http(url: str) -> Location:
     if not host:
         raise UsageError("the URL names no host", hint="https://HOST/PATH")
     if parts.username is not None or parts.password is not None:
-        raise UsageError(f"{parts.scheme}://{host}: a URL must not contain a password", hint="use a signed URL")
+        raise UsageError(
+            f"{parts.scheme}://{host}: a URL must not contain a password", hint="use a signed URL"
+        )
     origin = f"[{host}]" if ":" in host else host
     root = f"{parts.scheme.lower()}://{origin}{f':{port}' if port else ''}"
     return Location("http", root, host, parts.path.lstrip("/"), parts.query)

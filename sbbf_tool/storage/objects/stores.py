@@ -12,9 +12,23 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import chain
 
-from sbbf_tool.errors import ChangedError, ErrorPlace, MissingError, RefusedError, SbbfError, WriteError
+from sbbf_tool.errors import (
+    ChangedError,
+    ErrorPlace,
+    MissingError,
+    RefusedError,
+    SbbfError,
+    WriteError,
+)
 from sbbf_tool.storage.objects.source import ObjectSource
-from sbbf_tool.storage.objects.store import Location, ObjectStore, OtherVersionError, list_keys, naming_the_extra, parse_location
+from sbbf_tool.storage.objects.store import (
+    Location,
+    ObjectStore,
+    OtherVersionError,
+    list_keys,
+    naming_the_extra,
+    parse_location,
+)
 from sbbf_tool.storage.source import Piece, PlannedSource, Source
 
 
@@ -30,11 +44,15 @@ def store_of(location: Location) -> ObjectStore:
     path = location.key if location.service == "http" else ""
     with ErrorPlace(location.name):
         # A forked process must not use its parent's connections.
-        return _store(os.getpid(), location.service, location.root, location.bucket, path, location.secret)
+        return _store(
+            os.getpid(), location.service, location.root, location.bucket, path, location.secret
+        )
 
 
 @lru_cache(256)
-def _store(process: int, service: str, root: str, bucket: str, path: str, secret: str) -> ObjectStore:
+def _store(
+    process: int, service: str, root: str, bucket: str, path: str, secret: str
+) -> ObjectStore:
     with naming_the_extra(service):
         if service == "s3":
             from sbbf_tool.storage.objects.s3_publish import S3Store
@@ -67,13 +85,22 @@ def ensure_replaceable(source: Source) -> None:
             source.store.ensure_replaceable(source.version)
 
 
-def replace(source: Source, target: str, keep: int, pieces: tuple[Piece, ...], verify: Callable[[Source], None]) -> list[str]:
+def replace(
+    source: Source,
+    target: str,
+    keep: int,
+    pieces: tuple[Piece, ...],
+    verify: Callable[[Source], None],
+) -> list[str]:
     """Replace an object: see `places.replace`. Warnings do not name the object, so that those with one cause are equal."""
     location = parse_location(target)
     with PlannedSource(location.name, source, keep, pieces) as planned_source:
         verify(planned_source)
         # Read in advance: once the object is replaced, its old version can no longer be read.
-        samples = [_sample(planned_source, 0, 8), _sample(planned_source, keep - _COMPARED_BYTES, keep)]
+        samples = [
+            _sample(planned_source, 0, 8),
+            _sample(planned_source, keep - _COMPARED_BYTES, keep),
+        ]
         try:
             with ErrorPlace(location.name):
                 warnings = store_of(location).replace(source, location, planned_source)
@@ -88,7 +115,9 @@ def _sample(planned_source: PlannedSource, start: int, end: int) -> tuple[int, b
     return start, planned_source.read(start, end - start)
 
 
-def _read_back(target: str, planned_source: PlannedSource, samples: list[tuple[int, bytes]]) -> None:
+def _read_back(
+    target: str, planned_source: PlannedSource, samples: list[tuple[int, bytes]]
+) -> None:
     """Compare the store's object with the plan: length, first bytes, last old bytes, all new bytes."""
     try:
         with open_object(target) as new_object:
@@ -101,10 +130,18 @@ def _read_back(target: str, planned_source: PlannedSource, samples: list[tuple[i
             )
     except SbbfError as error:
         hint = "it was verified before it was written; verify it again"
-        raise WriteError(f"the new object could not be read back ({error.message})", file=planned_source.name, hint=hint) from error
+        raise WriteError(
+            f"the new object could not be read back ({error.message})",
+            file=planned_source.name,
+            hint=hint,
+        ) from error
     if not is_same:
         hint = "another process may have written it at the same time; verify it"
-        raise WriteError("the object does not have the bytes that were written to it", file=planned_source.name, hint=hint)
+        raise WriteError(
+            "the object does not have the bytes that were written to it",
+            file=planned_source.name,
+            hint=hint,
+        )
 
 
 _MOST = 1 << 62
@@ -121,11 +158,17 @@ class ObjectFolders:
         location = parse_location(path)
         with ErrorPlace(location.name):
             try:
-                data, version = store_of(location).tail(location.key, _MOST if most is None else most + 1)
+                data, version = store_of(location).tail(
+                    location.key, _MOST if most is None else most + 1
+                )
             except MissingError:
                 raise FileNotFoundError(errno.ENOENT, "no such object", location.name) from None
         if most is not None and version.size > most:
-            raise OSError(errno.EFBIG, f"has {version.size:,} bytes, more than the limit of {most:,}", location.name)
+            raise OSError(
+                errno.EFBIG,
+                f"has {version.size:,} bytes, more than the limit of {most:,}",
+                location.name,
+            )
         return data
 
     def list(self, directory: str, prefix: str = "", after: str = "") -> Sequence[str]:
@@ -133,7 +176,9 @@ class ObjectFolders:
         location = parse_location(directory)
         folder = f"{location.key.rstrip('/')}/" if location.key else ""
         with ErrorPlace(location.name):
-            keys = list_keys(store_of(location), folder + prefix, after=folder + after if after else "")
+            keys = list_keys(
+                store_of(location), folder + prefix, after=folder + after if after else ""
+            )
             return [name for name in (key[len(folder) :] for key in keys) if "/" not in name]
 
     def create(self, path: str, data: bytes) -> None:
@@ -145,7 +190,9 @@ class ObjectFolders:
     def ensure_exclusive(self, folder: str) -> None:
         """Raise RefusedError unless this store creates an object only if none exists; creates and removes an object to find out."""
         location = parse_location(folder)
-        trial = location.with_key(f"{location.key.rstrip('/')}/sbbf-conditional-put-{os.urandom(8).hex()}".lstrip("/"))
+        trial = location.with_key(
+            f"{location.key.rstrip('/')}/sbbf-conditional-put-{os.urandom(8).hex()}".lstrip("/")
+        )
         store = store_of(location)
         with ErrorPlace(location.name):
             try:
@@ -156,7 +203,8 @@ class ObjectFolders:
             finally:
                 store.remove(trial.key)
         raise RefusedError(
-            "the store ignores the condition of conditional writes, so two writers could commit the same version", file=location.name
+            "the store ignores the condition of conditional writes, so two writers could commit the same version",
+            file=location.name,
         )
 
     def remove(self, path: str) -> None:

@@ -36,7 +36,14 @@ TREE = {
         {"name": "e", "type": {"type": "enum", "name": "letter", "symbols": ["A", "B"]}},
         {"name": "a", "type": {"type": "array", "items": ["null", "string"]}},
         {"name": "m", "type": {"type": "map", "values": "a.b.letter"}},
-        {"name": "u", "type": ["null", {"type": "record", "name": "inner", "fields": [{"name": "k", "type": "long"}]}], "default": None},
+        {
+            "name": "u",
+            "type": [
+                "null",
+                {"type": "record", "name": "inner", "fields": [{"name": "k", "type": "long"}]},
+            ],
+            "default": None,
+        },
     ],
 }
 SCHEMA = parse_schema(json.dumps(TREE))
@@ -76,7 +83,11 @@ def array(items: Any) -> Any:
 
 
 def record(**fields: Any) -> Any:
-    return {"type": "record", "name": "r", "fields": [{"name": name, "type": schema} for name, schema in fields.items()]}
+    return {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": name, "type": schema} for name, schema in fields.items()],
+    }
 
 
 def fixed(size: int) -> Any:
@@ -110,7 +121,15 @@ def test_a_file_comes_back(values: list[dict[str, Any]], codec: str) -> None:
 
 @each(
     "number, encoded",
-    [(0, "00"), (-1, "01"), (1, "02"), (-64, "7f"), (64, "8001"), (2**63 - 1, "feffffffffffffffff01"), (-(2**63), "ffffffffffffffffff01")],
+    [
+        (0, "00"),
+        (-1, "01"),
+        (1, "02"),
+        (-64, "7f"),
+        (64, "8001"),
+        (2**63 - 1, "feffffffffffffffff01"),
+        (-(2**63), "ffffffffffffffffff01"),
+    ],
 )
 def test_numbers(number: int, encoded: str) -> None:
     assert build_long(number).hex() == encoded
@@ -128,7 +147,10 @@ def test_text_as_stored_bytes() -> None:
     data = build_datum(schema, {"é": "ü", "x": None})
     assert read_datum(schema, data, raw_strings=True) == {"é": "ü", "x": None}
     latin = build_long(1) + build_long(1) + b"k" + build_long(1) + build_long(1) + b"\xfc" + b"\0"
-    assert read_datum(schema, latin, raw_strings=True)["k"].encode("utf-8", "surrogateescape") == b"\xfc"
+    assert (
+        read_datum(schema, latin, raw_strings=True)["k"].encode("utf-8", "surrogateescape")
+        == b"\xfc"
+    )
     with pytest.raises(UnreadableError, match="UTF-8"):
         read_datum(schema, latin)
 
@@ -146,7 +168,13 @@ def test_an_array_cannot_claim_more_than_there_is(items: Any, count: int) -> Non
             read_datum(schema, build_long(count) + b"\0\0")
 
 
-NOTHING = ["null", {"type": "null", "logicalType": "date"}, fixed(0), record(), record(a="null", b=record(c=fixed(0)))]
+NOTHING = [
+    "null",
+    {"type": "null", "logicalType": "date"},
+    fixed(0),
+    record(),
+    record(a="null", b=record(c=fixed(0))),
+]
 
 
 @each("items", NOTHING)
@@ -168,7 +196,9 @@ def test_a_block_of_nulls_has_no_more_of_them_than_bytes() -> None:
 def test_the_items_of_a_value_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sbbf_tool.extensions.avro.schema.MAX_ITEMS", 100)
     encoding = Encoding(parse_schema(json.dumps(array("boolean"))))
-    stream = open_values((build_long(60) + bytes(60) + b"\0") * 2 + build_long(120) + bytes(120) + b"\0")
+    stream = open_values(
+        (build_long(60) + bytes(60) + b"\0") * 2 + build_long(120) + bytes(120) + b"\0"
+    )
     assert len(encoding.read(stream)) == len(encoding.read(stream)) == 60
     with pytest.raises(UnreadableError, match="more than 100 items"):
         encoding.read(stream)
@@ -199,10 +229,14 @@ def test_hostile_values_are_unreadable_in_one_line(schema: Any, data: bytes) -> 
 
 def test_named_types_that_double_are_no_schema_of_values() -> None:
     """Sixty types, each of two of the one before it, would be 2^60 values of no byte."""
-    fields: list[dict[str, Any]] = [{"name": "f0", "type": {"type": "record", "name": "r0", "fields": []}}]
+    fields: list[dict[str, Any]] = [
+        {"name": "f0", "type": {"type": "record", "name": "r0", "fields": []}}
+    ]
     for n in range(1, 60):
         both = [{"name": name, "type": f"r{n - 1}"} for name in "ab"]
-        fields.append({"name": f"f{n}", "type": {"type": "record", "name": f"r{n}", "fields": both}})
+        fields.append(
+            {"name": f"f{n}", "type": {"type": "record", "name": f"r{n}", "fields": both}}
+        )
     schema = {"type": "record", "name": "r", "fields": fields}
     with pytest.raises(UnreadableError, match="too large"):
         read_datum(schema, b"")
@@ -243,14 +277,18 @@ def packed(codec: str, block: bytes) -> bytes:
     import bz2
     import lzma
 
-    return {"snappy": snappy, "bzip2": bz2.compress, "xz": lzma.compress}.get(codec, lambda data: avro_file.pack(data, codec))(block)
+    return {"snappy": snappy, "bzip2": bz2.compress, "xz": lzma.compress}.get(
+        codec, lambda data: avro_file.pack(data, codec)
+    )(block)
 
 
 CODECS = ("null", "deflate", "zstandard", "snappy", "bzip2", "xz")
 
 
 @each("codec", CODECS[1:])
-def test_a_block_that_unpacks_to_too_much_is_unreadable(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_unpacks_to_too_much_is_unreadable(
+    codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(avro_file, "MAX_BLOCK", 1000)
     assert len(unpack(packed(codec, bytes(1000)), codec)) == 1000
     with pytest.raises(UnreadableError):
@@ -308,7 +346,16 @@ def broken_files() -> list[bytes]:
     good = build_file(header("deflate"), [])
     block = build_long(1) + build_long(0) + SYNC
     many = build_long(10**9) + build_long(1) + b"\0" + SYNC
-    return [b"", b"Obj", b"Obj\1", good[:-1], good + b"\1", good + block, good + many, good.replace(b"avro.schema", b"avro.schemb")]
+    return [
+        b"",
+        b"Obj",
+        b"Obj\1",
+        good[:-1],
+        good + b"\1",
+        good + block,
+        good + many,
+        good.replace(b"avro.schema", b"avro.schemb"),
+    ]
 
 
 @each("data", broken_files())

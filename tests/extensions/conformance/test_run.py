@@ -35,7 +35,10 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def test_the_bytes_of_a_version_do_not_change(corpus_folder: Path) -> None:
-    assert hashlib.sha256((corpus_folder / "manifest.json").read_bytes()).hexdigest() == SHA256_OF_VERSION_1
+    assert (
+        hashlib.sha256((corpus_folder / "manifest.json").read_bytes()).hexdigest()
+        == SHA256_OF_VERSION_1
+    )
 
 
 def test_the_manifest_has_the_checksum_of_each_file(corpus: Corpus) -> None:
@@ -49,7 +52,13 @@ def test_the_manifest_has_the_checksum_of_each_file(corpus: Corpus) -> None:
 def test_every_type_of_the_format_has_a_file() -> None:
     physical = {kind.physical for kind in KINDS}
     assert physical == {*PHYSICAL_TYPES} - {"BOOLEAN"}
-    logical = {name for kind in KINDS if kind.logical is not None for name, member in vars(kind.logical).items() if member is not None}
+    logical = {
+        name
+        for kind in KINDS
+        if kind.logical is not None
+        for name, member in vars(kind.logical).items()
+        if member is not None
+    }
     # LIST, MAP and VARIANT are groups; a column of UNKNOWN has nulls alone; the format has not released FILE.
     assert logical == {*vars(LogicalType())} - {"LIST", "MAP", "VARIANT", "UNKNOWN", "FILE"}
 
@@ -71,7 +80,12 @@ def test_another_reader_reads_nested_values(corpus: Corpus) -> None:
         return pq.read_table(corpus.folder / "nested" / f"{name}.parquet")
 
     assert read("struct")["point"].to_pylist()[:3] == [None, {"x": None}, {"x": -20_000_000}]
-    assert read("list")["words"].to_pylist()[:4] == [None, [], [None], ["text 0", "text 4", "text 8"]]
+    assert read("list")["words"].to_pylist()[:4] == [
+        None,
+        [],
+        [None],
+        ["text 0", "text 4", "text 8"],
+    ]
     assert [len(entries or ()) for entries in read("map")["ages"].to_pylist()[:4]] == [0, 0, 4, 4]
     assert read("dotted-name").column_names == ["a.b", "a"]
 
@@ -94,13 +108,18 @@ def ask_sbbf(corpus: Corpus, file: str, column: str, value: str) -> ReaderAnswer
     (answer,) = report.values
     if answer.is_absent:
         return ReaderAnswer("absent")
-    return ReaderAnswer("cannot say" if {each.answer for each in answer.row_groups} == {"cannot say"} else "maybe")
+    return ReaderAnswer(
+        "cannot say" if {each.answer for each in answer.row_groups} == {"cannot say"} else "maybe"
+    )
 
 
 CAUTIOUS = {
     "nested/variant.parquet": "other parts of the VARIANT may hold the value",
     "types/int96.parquet": "readers may show fewer digits than are stored",
-    **dict.fromkeys([f"lengths/{name}.parquet" for name in ("bitset-only", "long", "short")], "header and footer state other lengths"),
+    **dict.fromkeys(
+        [f"lengths/{name}.parquet" for name in ("bitset-only", "long", "short")],
+        "header and footer state other lengths",
+    ),
 }
 """Files whose filters a reader may use by the format, and why sbbf does not."""
 
@@ -132,7 +151,9 @@ def test_paimon_probe_answers_as_paimon_does(corpus: Corpus) -> None:
 
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("")
-    with pytest.raises(RefusedError, match="the folder has files, but no corpus; name a new folder"):
+    with pytest.raises(
+        RefusedError, match="the folder has files, but no corpus; name a new folder"
+    ):
         make_corpus(str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["precious.txt"]
 
@@ -154,10 +175,15 @@ def test_a_part_of_the_corpus(tmp_path: Path) -> None:
         ({"version": 2}, "the corpus has version 2; this is the tool of version 1"),
         ({"files": [{}]}, "the manifest lacks a field"),
         ({"files": 7}, "the manifest lacks a field"),
-        ({"files": [{"file": 1, "format": "parquet", "about": "", "bytes": 1, "sha256": ""}]}, "1 is not of the type <class 'str'>"),
+        (
+            {"files": [{"file": 1, "format": "parquet", "about": "", "bytes": 1, "sha256": ""}]},
+            "1 is not of the type <class 'str'>",
+        ),
     ],
 )
-def test_other_manifests_are_refused(corpus: Corpus, tmp_path: Path, change: dict[str, object], message: str) -> None:
+def test_other_manifests_are_refused(
+    corpus: Corpus, tmp_path: Path, change: dict[str, object], message: str
+) -> None:
     document = json.loads((corpus.folder / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps(document | change))
     with pytest.raises(SbbfError, match=message):
@@ -191,7 +217,9 @@ def program(tmp_path: Path):
 @pytest.mark.heavy
 def test_sbbf_probe_is_a_reader_that_conforms(corpus_folder: Path) -> None:
     only = ["types/uint8*", "damaged/2-gib*", "nested/dotted*", "encrypted/column-key*"]
-    report = run_conformance(str(corpus_folder), reader=f"{SBBF} probe {SINGLE} --keys {{keys}}", only=only, exact=True)
+    report = run_conformance(
+        str(corpus_folder), reader=f"{SBBF} probe {SINGLE} --keys {{keys}}", only=only, exact=True
+    )
     assert report.passed, report.problems
     assert report.calls == report.count("correct") > 20
 
@@ -199,7 +227,9 @@ def test_sbbf_probe_is_a_reader_that_conforms(corpus_folder: Path) -> None:
 def test_a_reader_that_loses_rows_is_caught(program, corpus_folder: Path) -> None:
     """It answers that everything is absent: right for values that are not stored, and fatal for the others."""
     command = program("print('absent'); sys.exit(1)")
-    report = run_conformance(str(corpus_folder), reader=f"{command} {SINGLE}", only=["types/int8.parquet"])
+    report = run_conformance(
+        str(corpus_folder), reader=f"{command} {SINGLE}", only=["types/int8.parquet"]
+    )
     assert not report.passed
     assert (report.count("wrong"), report.count("correct")) == (6, 3)
     assert {problem.message for problem in report.problems} == {"absent, but the value is stored"}
@@ -220,36 +250,58 @@ def test_an_answer_that_loses_an_equal_value_is_noted(program, corpus_folder: Pa
     report = run_conformance(str(corpus_folder), reader=command, only=only)
     assert (report.passed, report.count("noted"), report.count("wrong")) == (True, 1, 0)
     assert not run_conformance(str(corpus_folder), reader=command, only=only, exact=True).passed
-    both = run_conformance(str(corpus_folder), reader=command, only=["floats/double-both-zeros.parquet"])
+    both = run_conformance(
+        str(corpus_folder), reader=command, only=["floats/double-both-zeros.parquet"]
+    )
     assert (both.passed, both.count("wrong")) == (False, 1)
 
 
 def test_a_crash_is_no_answer(program, corpus_folder: Path) -> None:
     """Interpreters end a program that raises with 1, which also means absent: an absence must be printed."""
-    report = run_conformance(str(corpus_folder), reader=f"{program('raise ValueError(7)')} {SINGLE}", only=["types/int8.parquet"])
+    report = run_conformance(
+        str(corpus_folder),
+        reader=f"{program('raise ValueError(7)')} {SINGLE}",
+        only=["types/int8.parquet"],
+    )
     assert report.count("failed") == report.calls == 9
-    assert "exit code 1: ValueError: 7; an answer of absent is printed too" in report.problems[0].message
+    assert (
+        "exit code 1: ValueError: 7; an answer of absent is printed too"
+        in report.problems[0].message
+    )
     command = program("os.abort()")
-    report = run_conformance(str(corpus_folder), reader=f"{command} {SINGLE}", only=["types/int8.parquet"])
+    report = run_conformance(
+        str(corpus_folder), reader=f"{command} {SINGLE}", only=["types/int8.parquet"]
+    )
     assert {problem.message for problem in report.problems} == {"ended with signal 6"}
 
 
 def test_a_reader_that_hangs_is_ended(program, corpus_folder: Path) -> None:
     command = program("time.sleep(600)")
-    report = run_conformance(str(corpus_folder), reader=f"{command} {SINGLE}", only=["booleans/empty.parquet"], timeout=0.5)
+    report = run_conformance(
+        str(corpus_folder),
+        reader=f"{command} {SINGLE}",
+        only=["booleans/empty.parquet"],
+        timeout=0.5,
+    )
     assert [problem.message for problem in report.problems] == ["the time limit was exceeded"] * 2
 
 
 @each("placeholders", [SINGLE, "{questions}"])
-def test_a_reader_that_prints_without_end_is_ended(program, corpus_folder: Path, placeholders: str) -> None:
+def test_a_reader_that_prints_without_end_is_ended(
+    program, corpus_folder: Path, placeholders: str
+) -> None:
     command = program("while True: os.write(1, b'absent\\n' * 100_000)")
-    report = run_conformance(str(corpus_folder), reader=f"{command} {placeholders}", only=["booleans/empty.parquet"])
+    report = run_conformance(
+        str(corpus_folder), reader=f"{command} {placeholders}", only=["booleans/empty.parquet"]
+    )
     assert [problem.message for problem in report.problems] == ["it printed more than 16 MiB"] * 2
 
 
 def test_one_question_that_crashes_costs_no_other_answer(program, corpus_folder: Path) -> None:
     code = "for line in open(args[0]):\n q = json.loads(line)\n if q['value'] == '127': os.abort()\n print('maybe', flush=True)"
-    report = run_conformance(str(corpus_folder), reader=f"{program(code)} {{questions}}", only=["types/int8.parquet"])
+    report = run_conformance(
+        str(corpus_folder), reader=f"{program(code)} {{questions}}", only=["types/int8.parquet"]
+    )
     assert [(problem.value, problem.verdict) for problem in report.problems] == [("127", "failed")]
     assert (report.count("correct"), report.count("unused")) == (5, 3)
 
@@ -279,8 +331,16 @@ table = pq.read_table(args[0])
         ("pass", "failed", "ended with exit code 0, but wrote no file"),
         ("open(args[1], 'w').write('x' * 100)", "wrong", "not a Parquet file"),
         ("sys.exit('no filters here')", "failed", "ended with exit code 1: no filters here"),
-        ("print('INT32 is not supported', file=sys.stderr); sys.exit(3)", "cannot say", "INT32 is not supported"),
-        (f"{REWRITE}pq.write_table(table.slice(1), args[1])", "wrong", "the value '-20000000' of the input is not in the file"),
+        (
+            "print('INT32 is not supported', file=sys.stderr); sys.exit(3)",
+            "cannot say",
+            "INT32 is not supported",
+        ),
+        (
+            f"{REWRITE}pq.write_table(table.slice(1), args[1])",
+            "wrong",
+            "the value '-20000000' of the input is not in the file",
+        ),
         (
             f"{REWRITE}pq.write_table(__import__('pyarrow').concat_tables([table, table.slice(0, 1)]), args[1])",
             "wrong",
@@ -288,9 +348,13 @@ table = pq.read_table(args[0])
         ),
     ],
 )
-def test_writers_that_do_less(program, corpus_folder: Path, code: str, verdict: str, message: str) -> None:
+def test_writers_that_do_less(
+    program, corpus_folder: Path, code: str, verdict: str, message: str
+) -> None:
     command = f"{program(code)} {WRITES}"
-    report = run_conformance(str(corpus_folder), writer=command, only=["inputs/int32.parquet"], exact=True)
+    report = run_conformance(
+        str(corpus_folder), writer=command, only=["inputs/int32.parquet"], exact=True
+    )
     (problem,) = report.problems
     assert (problem.verdict, report.passed) == (verdict, False)
     assert message in problem.message
@@ -314,19 +378,34 @@ def write(filters): open(args[1], "wb").write(FileMaker(BY_NAME["int32"], filter
             "wrong",
             "the filter of row group 0 excludes the stored value '-20000000'",
         ),
-        ("write({at: StoredBytes(b'\\x15\\x80\\x04\\x00' + build_bitset([], 256)) for at in (0, 1)})", "wrong", "row group 0: its header"),
+        (
+            "write({at: StoredBytes(b'\\x15\\x80\\x04\\x00' + build_bitset([], 256)) for at in (0, 1)})",
+            "wrong",
+            "row group 0: its header",
+        ),
         (
             "write({at: StoredBytes(build_filter([], 64)[:-64] + b'\\xff' * 64) for at in (0, 1)})",
             "unused",
             "the filters exclude none of 6 absent values",
         ),
         ("write({0: maker.sound_filters()[0]})", "noted", "1 of 2 row groups have no filter"),
-        ("write({at: StoredBytes(stored.data, has_length=False) for at, stored in maker.sound_filters().items()})", "noted", "is missing"),
+        (
+            "write({at: StoredBytes(stored.data, has_length=False) for at, stored in maker.sound_filters().items()})",
+            "noted",
+            "is missing",
+        ),
     ],
 )
-def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code: str, verdict: str, message: str) -> None:
+def test_filters_that_a_writer_must_not_write(
+    program, corpus_folder: Path, code: str, verdict: str, message: str
+) -> None:
     """A writer that loses a value is caught, and a filter that readers reject is noted."""
-    report = run_conformance(str(corpus_folder), writer=f"{program(FILTER + code)} {WRITES}", only=["inputs/int32.parquet"], exact=True)
+    report = run_conformance(
+        str(corpus_folder),
+        writer=f"{program(FILTER + code)} {WRITES}",
+        only=["inputs/int32.parquet"],
+        exact=True,
+    )
     (problem,) = report.problems
     assert (problem.verdict, report.passed) == (verdict, False)
     assert message in problem.message
@@ -335,8 +414,14 @@ def test_filters_that_a_writer_must_not_write(program, corpus_folder: Path, code
 def test_no_shell_sees_the_command(program, corpus_folder: Path, tmp_path: Path) -> None:
     """A value is one argument, whatever is in it, and braces in it are no placeholders."""
     (tmp_path / "seen").mkdir()
-    command = program(f"open(os.path.join({str(tmp_path / 'seen')!r}, str(os.getpid())), 'w').write(json.dumps(args))")
-    run_conformance(str(corpus_folder), reader=f"{command} {{file}} {{column}} {{value}} ';' '$HOME'", only=["types/json.parquet"])
+    command = program(
+        f"open(os.path.join({str(tmp_path / 'seen')!r}, str(os.getpid())), 'w').write(json.dumps(args))"
+    )
+    run_conformance(
+        str(corpus_folder),
+        reader=f"{command} {{file}} {{column}} {{value}} ';' '$HOME'",
+        only=["types/json.parquet"],
+    )
     calls = [json.loads(path.read_text()) for path in (tmp_path / "seen").iterdir()]
     assert {call[2] for call in calls} >= {"{}", "null", '{"n": 0}'}
     assert {tuple(call[3:]) for call in calls} == {(";", "$HOME")}
@@ -347,8 +432,17 @@ def test_the_command_line(program, corpus_folder: Path, capsys: pytest.CaptureFi
     words = ["conformance", "run", str(corpus_folder), "--select", "types/int8.parquet", "--reader"]
     assert run([*words, f"{command} {{questions}}"]) == 1
     out = capsys.readouterr().out
-    assert "wrong: types/int8.parquet: column v, value -128 and 5 more: absent, but the value is stored" in out
-    assert out.splitlines()[-1].endswith("3 correct, 0 unused, 0 cannot say, 0 noted, 6 wrong, 0 failed: failed")
+    assert (
+        "wrong: types/int8.parquet: column v, value -128 and 5 more: absent, but the value is stored"
+        in out
+    )
+    assert out.splitlines()[-1].endswith(
+        "3 correct, 0 unused, 0 cannot say, 0 noted, 6 wrong, 0 failed: failed"
+    )
     assert run([*words, f"{SBBF} probe {SINGLE}", "--strict", "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["passed"], document["results"][0]["correct"]) == ("sbbf.conformance-run", True, 9)
+    assert (document["schema"], document["passed"], document["results"][0]["correct"]) == (
+        "sbbf.conformance-run",
+        True,
+        9,
+    )

@@ -22,14 +22,19 @@ def present_value(path: Path, column: str) -> Any:
 def absent_value(path: Path, column: str) -> Any:
     """Return an absent value between the smallest and the largest value of every row group."""
     file = pq.ParquetFile(path)
-    groups = [file.read_row_group(n, columns=[column])[column].drop_null().to_pylist() for n in range(file.num_row_groups)]
+    groups = [
+        file.read_row_group(n, columns=[column])[column].drop_null().to_pylist()
+        for n in range(file.num_row_groups)
+    ]
     low, high = max(map(min, groups)), min(map(max, groups))
     values = sorted(set().union(*groups))
     for value in values[len(values) // 2 :]:
         candidate = _neighbour(value)
         if low < candidate < high and candidate not in values:
             return candidate
-    raise AssertionError(f"{path.name}: every value of {column} between the row groups' bounds is taken")
+    raise AssertionError(
+        f"{path.name}: every value of {column} between the row groups' bounds is taken"
+    )
 
 
 def _neighbour(value: Any) -> Any:

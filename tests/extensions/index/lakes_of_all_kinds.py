@@ -21,7 +21,9 @@ def _numbers(kind: pa.DataType, low: int, high: int) -> Make:
 
 
 def _texts(kind: pa.DataType) -> Make:
-    return lambda random, count: pa.array([f"v{each:x}" for each in random.integers(0, 1 << 20, count)], pa.string()).cast(kind)
+    return lambda random, count: pa.array(
+        [f"v{each:x}" for each in random.integers(0, 1 << 20, count)], pa.string()
+    ).cast(kind)
 
 
 def _floats(kind: pa.DataType) -> Make:
@@ -42,14 +44,21 @@ TYPES: dict[str, Make] = {
     "binary": _texts(pa.binary()),
     "double": _floats(pa.float64()),
     "float": _floats(pa.float32()),
-    "fixed": lambda random, count: pa.array([random.bytes(16) for _ in range(count)], pa.binary(16)),
-    "decimal": lambda random, count: pa.array(
-        [decimal.Decimal(int(each)) / 100 for each in random.integers(0, 10**9, count)], pa.decimal128(20, 2)
+    "fixed": lambda random, count: pa.array(
+        [random.bytes(16) for _ in range(count)], pa.binary(16)
     ),
-    "date": lambda random, count: pa.array([dt.date(2020, 1, 1) + dt.timedelta(int(each)) for each in random.integers(0, 3000, count)]),
+    "decimal": lambda random, count: pa.array(
+        [decimal.Decimal(int(each)) / 100 for each in random.integers(0, 10**9, count)],
+        pa.decimal128(20, 2),
+    ),
+    "date": lambda random, count: pa.array(
+        [dt.date(2020, 1, 1) + dt.timedelta(int(each)) for each in random.integers(0, 3000, count)]
+    ),
     "timestamp": _numbers(pa.timestamp("us", "UTC"), 1_600_000_000_000_000, 1_700_000_000_000_000),
     "time": _numbers(pa.time64("us"), 0, 86_400_000_000),
-    "list": lambda random, count: pa.array([[int(each), int(each) + 1] for each in random.integers(0, 1 << 30, count)]),
+    "list": lambda random, count: pa.array(
+        [[int(each), int(each) + 1] for each in random.integers(0, 1 << 30, count)]
+    ),
 }
 """How the column `v` of a lake is made, by its name."""
 _WAYS: tuple[dict[str, Any], ...] = (
@@ -74,7 +83,9 @@ def write_lake(folder: Path, name: str, files: int, seed: int = 0) -> Path:
 
 def write_file(path: Path, name: str, random: np.random.Generator, number: int) -> None:
     values = TYPES[name](random, ROWS)
-    column = pa.array([None if at % 17 == 0 else each for at, each in enumerate(values.to_pylist())], values.type)
+    column = pa.array(
+        [None if at % 17 == 0 else each for at, each in enumerate(values.to_pylist())], values.type
+    )
     if number % 11 == 9:
         column = column.slice(0, 0)
     if number % 13 == 12:

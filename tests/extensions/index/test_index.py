@@ -19,7 +19,13 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from extensions.index.lakes_of_all_kinds import TYPES, change_lake, values_of, write_file, write_lake
+from extensions.index.lakes_of_all_kinds import (
+    TYPES,
+    change_lake,
+    values_of,
+    write_file,
+    write_lake,
+)
 from sbbf_tool import Edit, probe, prune, run
 from sbbf_tool.bloom.filter import BloomFilter, check_block
 from sbbf_tool.cli import run as sbbf
@@ -51,9 +57,13 @@ def build(lake: Path, index: Path, *options: str, column: str = "v", code: int =
     assert sbbf(["index", str(lake), "-c", column, "-o", str(index), *options]) == code
 
 
-def ensure_same_answers(lake: Path, index: Path, values: list[Any], column: str = "v", **options: Any) -> int:
+def ensure_same_answers(
+    lake: Path, index: Path, values: list[Any], column: str = "v", **options: Any
+) -> int:
     """Compare an index with `probe` of all files, for each value; return how many answers it gave without opening a file."""
-    reports = {row.path: row.report for row in run(Probe(column, values, confirm=True, **options), lake)}
+    reports = {
+        row.path: row.report for row in run(Probe(column, values, confirm=True, **options), lake)
+    }
     plain = {row.path: row for row in run(Probe(column, values, **options), lake)}
     listed = {file.path: fingerprint_of(identify(file)) for file in discover((str(lake),))}
     excluded = 0
@@ -68,7 +78,11 @@ def ensure_same_answers(lake: Path, index: Path, values: list[Any], column: str 
     narrowed = {row.path: row for row in run(Probe(column, values, **options), index)}
     assert narrowed
     for path, row in narrowed.items():
-        assert (row.report, row.status, row.reason) == (plain[path].report, plain[path].status, plain[path].reason)
+        assert (row.report, row.status, row.reason) == (
+            plain[path].report,
+            plain[path].status,
+            plain[path].reason,
+        )
     for path in plain.keys() - narrowed.keys():
         assert (reports[path] or plain[path].report).is_absent
     return excluded
@@ -118,12 +132,19 @@ def ensure_no_row_is_lost(lake: Path, index: Path, *values: str | None) -> None:
 def test_files_of_other_types_and_broken_ones_are_judged_by_themselves(tmp_path, index):
     lake = mixed(tmp_path / "lake")
     write_file(lake / "other.parquet", "int32", np.random.default_rng(0), 0)
-    for number, kind in enumerate((pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.decimal128(12, 0))):
-        pq.write_table(pa.table({"id": pa.array([number, 10 + number]).cast(pa.int32()).cast(kind)}), lake / f"type-{number}.parquet")
+    for number, kind in enumerate(
+        (pa.int32(), pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.decimal128(12, 0))
+    ):
+        pq.write_table(
+            pa.table({"id": pa.array([number, 10 + number]).cast(pa.int32()).cast(kind)}),
+            lake / f"type-{number}.parquet",
+        )
     (lake / "id=3").mkdir()
     pq.write_table(pa.table({"id": [100, 200]}), lake / "id=3" / "partition.parquet")
     assert sbbf(["index", str(lake), "-c", "id", "-o", str(index)]) == 4
-    ensure_no_row_is_lost(lake, index, "1", "3", "13", "100", "abc", "1.5", "true", None, str(1 << 40))
+    ensure_no_row_is_lost(
+        lake, index, "1", "3", "13", "100", "abc", "1.5", "true", None, str(1 << 40)
+    )
     assert len(list(run(Verify(), index))) == len(list(run(Verify(), lake)))
 
 
@@ -140,7 +161,9 @@ def test_the_command(tmp_path, index, capsys):
     lake.mkdir()
     for number in range(10):
         pq.write_table(
-            pa.table({"v": range(number * 100, number * 100 + 100)}), lake / f"{number}.parquet", bloom_filter_options={"v": True}
+            pa.table({"v": range(number * 100, number * 100 + 100)}),
+            lake / f"{number}.parquet",
+            bloom_filter_options={"v": True},
         )
     build(lake, index, "--dry-run")
     assert "would be" in capsys.readouterr().out
@@ -168,7 +191,10 @@ def test_only_some_partitions_are_indexed(tmp_path, index):
     for number in range(4):
         write_lake(lake / f"day={number}", "int64", 2, seed=number)
     build(lake, index, "--where", "day >= '2'")
-    assert {Path(path).parent.name for path in LakeIndex(str(index)).find_paths([None])} == {"day=2", "day=3"}
+    assert {Path(path).parent.name for path in LakeIndex(str(index)).find_paths([None])} == {
+        "day=2",
+        "day=3",
+    }
     values = values_of(lake, 20)
     assert ensure_same_answers(lake, index, values) > 40
     write_lake(lake / "day=5", "int64", 1, seed=5)
@@ -184,7 +210,11 @@ def test_pruned_files_for_python(tmp_path, index):
     values = values_of(lake, 4)
     paths = prune_index(index, {"v": values})
     assert prune_index(index, {"v": values}, listing=False) == paths
-    with_values = {str(path) for path in lake.iterdir() if set(pq.read_table(path).column("v").to_pylist()) & set(values)}
+    with_values = {
+        str(path)
+        for path in lake.iterdir()
+        if set(pq.read_table(path).column("v").to_pylist()) & set(values)
+    }
     assert with_values <= set(paths)
     assert len(paths) <= len(with_values) + 1
     assert ds.dataset(paths).to_table(filter=ds.field("v").isin(values)).num_rows >= len(values)
@@ -203,7 +233,9 @@ def test_many_keys_are_tested_like_few(tmp_path, index, monkeypatch):
     values = [*values_of(lake, 40), *range(-200, 0)]
     few = [prune_index(index, {"v": [value]}) for value in values]
     many = LakeIndex(str(index)).find_excluded(values)
-    one_by_one = set.intersection(*(LakeIndex(str(index)).find_excluded([value]) for value in values))
+    one_by_one = set.intersection(
+        *(LakeIndex(str(index)).find_excluded([value]) for value in values)
+    )
     assert many == one_by_one
     monkeypatch.setattr(lake_index, "_FEW", 0)
     assert [prune_index(index, {"v": [value]}) for value in values] == few
@@ -218,7 +250,22 @@ def test_values_of_a_file_are_queried_like_one_by_one(tmp_path, index, capsys):
     answers = []
     for path in (lake, index):
         capsys.readouterr()
-        assert sbbf(["probe", str(path), "-c", "v", "--values-file", str(keys), "--confirm", "--format", "names"]) == 0
+        assert (
+            sbbf(
+                [
+                    "probe",
+                    str(path),
+                    "-c",
+                    "v",
+                    "--values-file",
+                    str(keys),
+                    "--confirm",
+                    "--format",
+                    "names",
+                ]
+            )
+            == 0
+        )
         answers.append(capsys.readouterr().out)
     assert answers[0] == answers[1] != ""
 
@@ -260,17 +307,27 @@ def test_files_without_the_column_hold_no_value(name, code, options, tmp_path, i
         more = options if path is index else ("--confirm",)  # the files have no filters
         assert sbbf(["probe", str(path), "-c", "v", "--value", "-5", *more]) == code
         assert "there is no column" not in capsys.readouterr().err
-    opened = {Path(row.path).name for value in (-5, None, "null") for row in run(Probe("v", [value]), index)}
-    assert {row.path.rpartition("/")[2] for row in run(Probe("v", [-5]), index)} == {"000.parquet" if code else "old.parquet"}
+    opened = {
+        Path(row.path).name
+        for value in (-5, None, "null")
+        for row in run(Probe("v", [value]), index)
+    }
+    assert {row.path.rpartition("/")[2] for row in run(Probe("v", [-5]), index)} == {
+        "000.parquet" if code else "old.parquet"
+    }
     assert opened == {path.name for path in lake.iterdir()}
-    assert sbbf(["probe", str(index), f"v = -5 AND {name} = -3"]) == code  # excluded files may have the second column
+    assert (
+        sbbf(["probe", str(index), f"v = -5 AND {name} = -3"]) == code
+    )  # excluded files may have the second column
     for old in lake.glob("0*.parquet"):
         old.unlink()
     assert sbbf(["probe", str(index), "v", "--", "-5"]) == 2
     assert "there is no column" in capsys.readouterr().err
 
 
-def test_files_stay_in_the_index_when_a_folder_cannot_be_listed(tmp_path, index, monkeypatch, capsys):
+def test_files_stay_in_the_index_when_a_folder_cannot_be_listed(
+    tmp_path, index, monkeypatch, capsys
+):
     for number in range(3):
         write_lake(tmp_path / "lake" / f"day={number}", "int64", 2, seed=number)
     lake = tmp_path / "lake"
@@ -327,7 +384,8 @@ def test_engines_read_the_segments(tmp_path, index):
     stored = pq.read_table(blocks, page_checksum_verification=True).column("block").to_pylist()
     assert len(stored) == sum(row["blocks"] for row in classes)
     assert duckdb.sql(f"SELECT path, row_group, file_bytes, version FROM '{units}'").fetchall() == [
-        tuple(row[name] for name in ("path", "row_group", "file_bytes", "version")) for row in table.to_pylist()
+        tuple(row[name] for name in ("path", "row_group", "file_bytes", "version"))
+        for row in table.to_pylist()
     ]
     assert [each for (each,) in duckdb.sql(f"SELECT block FROM '{blocks}'").fetchall()] == stored
     # Block b of the unit at a position of a class with n units is row b * n + position of its row group.
@@ -340,8 +398,12 @@ def test_engines_read_the_segments(tmp_path, index):
 @each("count", [1, 2, 3, 1000, 65_536, 65_537, 150_000])
 def test_a_run_is_tested_like_its_blocks(count):
     random = np.random.default_rng(count)
-    run_of_blocks = np.bitwise_or(random.integers(0, 256, 32 * count, np.uint8), random.integers(0, 256, 32 * count, np.uint8))
-    data = memoryview(np.bitwise_or(run_of_blocks, random.integers(0, 256, 32 * count, np.uint8)).tobytes())
+    run_of_blocks = np.bitwise_or(
+        random.integers(0, 256, 32 * count, np.uint8), random.integers(0, 256, 32 * count, np.uint8)
+    )
+    data = memoryview(
+        np.bitwise_or(run_of_blocks, random.integers(0, 256, 32 * count, np.uint8)).tobytes()
+    )
     h = int(random.integers(0, 1 << 63)) * 2 + 1
     flags = b"".join(find_units(data, h))
     step = max(1, count // 500)
@@ -355,7 +417,12 @@ def test_a_run_is_tested_like_its_blocks(count):
 def test_page_headers_have_one_length(checksum):
     header = build_page_header(3200, 100, checksum)
     page = read_page(lambda offset, length: header[offset : offset + length], 0, len(header))
-    assert (page.header_bytes, page.stored, page.values, page.header.crc & 0xFFFF_FFFF) == (len(header), 3200, 100, checksum)
+    assert (page.header_bytes, page.stored, page.values, page.header.crc & 0xFFFF_FFFF) == (
+        len(header),
+        3200,
+        100,
+        checksum,
+    )
     assert len(header) == len(build_page_header(3200, 100, 0))
 
 
@@ -368,7 +435,17 @@ def test_a_damaged_index_is_an_error_and_no_answer(tmp_path, index, capsys):
     capsys.readouterr()
 
     def answer() -> tuple[int, list[str]]:
-        code = sbbf(["probe", str(index), "-c", "v", *(part for value in values for part in ("--value", value)), "--format", "names"])
+        code = sbbf(
+            [
+                "probe",
+                str(index),
+                "-c",
+                "v",
+                *(part for value in values for part in ("--value", value)),
+                "--format",
+                "names",
+            ]
+        )
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         assert code in (0, 1) or (code, err.count("\n")) == (3, 1), err
@@ -409,15 +486,39 @@ def test_a_hostile_index_is_an_error(tmp_path, index, capsys):
     current = index / "current.json"
     before = json.loads(current.read_bytes())["index"]
     random = Random(1)
-    odd = [None, -1, 0, 1, 1 << 62, 1.5, "", "x", "../../etc/passwd", [], {}, [1], True, "BOOLEAN", "INT96", "e" * 99]
+    odd = [
+        None,
+        -1,
+        0,
+        1,
+        1 << 62,
+        1.5,
+        "",
+        "x",
+        "../../etc/passwd",
+        [],
+        {},
+        [1],
+        True,
+        "BOOLEAN",
+        "INT96",
+        "e" * 99,
+    ]
     places = [*places_of(before)]
     capsys.readouterr()
     for number in range(400):
         place = random.choice(places)
         document = with_value(before, place, random.choice(odd))
         checksum = contents._checksum(document)
-        current.write_text(json.dumps({"format": "sbbf-index", "version": 1, "checksum": checksum, "index": document}))
-        for arguments in (["probe", str(index), "v", "1", *(["--quick"] if number % 2 else [])], ["index", str(index), "--dry-run"]):
+        current.write_text(
+            json.dumps(
+                {"format": "sbbf-index", "version": 1, "checksum": checksum, "index": document}
+            )
+        )
+        for arguments in (
+            ["probe", str(index), "v", "1", *(["--quick"] if number % 2 else [])],
+            ["index", str(index), "--dry-run"],
+        ):
             code = sbbf(arguments)
             err = capsys.readouterr().err
             assert code in (0, 1, 2, 3, 4), (place, err)
@@ -431,16 +532,24 @@ def test_stated_units_take_no_memory(units, tmp_path, index, capsys):
     build(write_lake(tmp_path / "lake", "int64", 2), index)
     stated = contents.read(str(index))
     dead = b64encode(zlib.compress(b"\1")).decode()
-    segments = tuple(replace(each, units=units, units_bytes=units, dead=dead) for each in stated.segments)
+    segments = tuple(
+        replace(each, units=units, units_bytes=units, dead=dead) for each in stated.segments
+    )
     (index / "current.json").write_bytes(contents.build(replace(stated, segments=segments)))
-    for arguments in (["probe", str(index), "v", "1"], ["probe", str(index), "v", "1", "--quick"], ["index", str(index)]):
+    for arguments in (
+        ["probe", str(index), "v", "1"],
+        ["probe", str(index), "v", "1", "--quick"],
+        ["index", str(index)],
+    ):
         capsys.readouterr()
         assert sbbf(arguments) == 3
         assert f"and not {units:,}; remove the folder" in capsys.readouterr().err
 
 
 @each("limit, message", [("_UNITS_PER_ROW_GROUP", "units"), ("_MOST_VALUE", "a page is too large")])
-def test_row_groups_and_pages_have_a_largest_size(limit, message, tmp_path, index, monkeypatch, capsys):
+def test_row_groups_and_pages_have_a_largest_size(
+    limit, message, tmp_path, index, monkeypatch, capsys
+):
     """A sparse file of a terabyte can state a row group, or a page, of all its bytes."""
     build(write_lake(tmp_path / "lake", "int64", 20), index)
     monkeypatch.setattr(segment, limit, 1)
@@ -507,11 +616,18 @@ def test_a_segment_of_many_units(tmp_path):
         for value in own:
             bloom.insert(int(value).to_bytes(8, "little"))
         bounds = [int(value).to_bytes(8, "little") for value in (own.min(), own.max())]
-        unit = FileUnit(-1, 2, *(bounds if number % 2 else (None, None)), bytes(bloom.bitset), bloom.fpp)
+        unit = FileUnit(
+            -1, 2, *(bounds if number % 2 else (None, None)), bytes(bloom.bitset), bloom.fpp
+        )
         path = f"/lake/{number}"
-        collected.add(ListedFile(path, 100, etag="e"), FileUnits(path, json.dumps(column, sort_keys=True), 2, (unit,)))
+        collected.add(
+            ListedFile(path, 100, etag="e"),
+            FileUnits(path, json.dumps(column, sort_keys=True), 2, (unit,)),
+        )
         stored[path] = set(own.tolist())
-    entry = build_module._write_segment(str(tmp_path), collected.classes(), collected.files, collected.false_files)
+    entry = build_module._write_segment(
+        str(tmp_path), collected.classes(), collected.files, collected.false_files
+    )
     asked = [*values[:100:9].tolist(), *values[-40::7].tolist(), -1]
     index = tmp_path / "lake.sbbfx"
     index.mkdir()
@@ -519,7 +635,9 @@ def test_a_segment_of_many_units(tmp_path):
         path.rename(index / path.name)
 
     def found(current: SegmentEntry, *keys: int) -> set[str]:
-        (index / "current.json").write_bytes(contents.build(contents.Contents(("/lake",), "v", segments=(current,))))
+        (index / "current.json").write_bytes(
+            contents.build(contents.Contents(("/lake",), "v", segments=(current,)))
+        )
         return set(LakeIndex(str(index)).find_paths(list(keys)))
 
     for key in asked:
@@ -527,7 +645,9 @@ def test_a_segment_of_many_units(tmp_path):
         assert {path for path, own in stored.items() if key in own} <= paths
         assert len(paths) <= 40
     many = values[:2000].tolist()
-    assert found(entry, *many) == set.union(*(found(entry, *many[at : at + 50]) for at in range(0, 2000, 50)))
+    assert found(entry, *many) == set.union(
+        *(found(entry, *many[at : at + 50]) for at in range(0, 2000, 50))
+    )
     dead = bytes(unit % 3 == 0 for unit in range(entry.units))
     live = found(entry.with_dead(dead), *asked)
     assert found(entry.with_dead(dead), *many) < found(entry, *many)

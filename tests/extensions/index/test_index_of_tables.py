@@ -31,10 +31,18 @@ def table(tmp_path: Path) -> Path:
 
 def ensure_same(table: Path, index: Path, value: int, **options: object) -> int:
     """Compare the answers of the table and of its index; return the number of files that the index left."""
-    of_table = {row.path: row.report for row in run(Probe("v", [value], confirm=True), table, **options)}
-    of_index = {row.path: row.report for row in run(Probe("v", [value], confirm=True), index, **options)}
+    of_table = {
+        row.path: row.report for row in run(Probe("v", [value], confirm=True), table, **options)
+    }
+    of_index = {
+        row.path: row.report for row in run(Probe("v", [value], confirm=True), index, **options)
+    }
     assert all(of_table[path] == report for path, report in of_index.items())
-    assert all(report is not None and report.is_absent for path, report in of_table.items() if path not in of_index)
+    assert all(
+        report is not None and report.is_absent
+        for path, report in of_table.items()
+        if path not in of_index
+    )
     return len(of_index)
 
 
@@ -74,7 +82,9 @@ def test_another_column_gets_the_name(tmp_path, capsys):
     catalog = sql_catalog(tmp_path)
     table = catalog.create_table("n.t", schema=pa.schema([("v", pa.int64()), ("w", pa.int64())]))
     for start in (0, 100, 200):
-        table.append(pa.table({"v": range(start, start + 100), "w": range(start + 1000, start + 1100)}))
+        table.append(
+            pa.table({"v": range(start, start + 100), "w": range(start + 1000, start + 1100)})
+        )
     root, index = table.location().removeprefix("file://"), str(tmp_path / "table.sbbfx")
     assert build_index(root, "v", index).files == 3
     assert [len(prune_index(index, {"v": [value]})) for value in (50, 1050)] == [1, 0]

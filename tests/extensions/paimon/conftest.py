@@ -22,7 +22,11 @@ def files() -> LocalFolders:
 def new_table(tmp_path: Path) -> Callable[..., TableMaker]:
     """Makes an empty table: fields as (name, type), then keys and options."""
 
-    def make(fields: Sequence[tuple[str, str]] = (("id", "BIGINT"), ("s", "STRING")), name: str = "table", **rest: Any) -> TableMaker:
+    def make(
+        fields: Sequence[tuple[str, str]] = (("id", "BIGINT"), ("s", "STRING")),
+        name: str = "table",
+        **rest: Any,
+    ) -> TableMaker:
         return TableMaker(tmp_path / name, fields, **rest)
 
     return make

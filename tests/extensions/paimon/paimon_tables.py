@@ -13,7 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sbbf_tool.extensions.avro.file import AvroHeader, build_file
-from sbbf_tool.extensions.paimon.corpus import ENTRY_FIELDS, FILE_FIELDS, LIST_FIELDS, avro_header, describe_file, nullable, record
+from sbbf_tool.extensions.paimon.corpus import (
+    ENTRY_FIELDS,
+    FILE_FIELDS,
+    LIST_FIELDS,
+    avro_header,
+    describe_file,
+    nullable,
+    record,
+)
 from sbbf_tool.extensions.paimon.manifest import build_list_record
 from sbbf_tool.extensions.paimon.partition import build_row
 from sbbf_tool.extensions.paimon.table_schema import parse_table_schema, parse_type_text
@@ -23,7 +31,10 @@ ALL_LIST_FIELDS = {**LIST_FIELDS, "_MIN_BUCKET": nullable("int"), "_MAX_BUCKET":
 
 def manifest_header(extra: Mapping[str, object] | None = None) -> AvroHeader:
     """Return the schema of manifests; `extra` fields go into the description of the file."""
-    return avro_header({**ENTRY_FIELDS, "_FILE": record("record__FILE", {**FILE_FIELDS, **(extra or {})})}, "zstandard")
+    return avro_header(
+        {**ENTRY_FIELDS, "_FILE": record("record__FILE", {**FILE_FIELDS, **(extra or {})})},
+        "zstandard",
+    )
 
 
 @dataclass
@@ -80,15 +91,24 @@ class TableMaker:
     def commit(self, *files: NewFile, directory: str = "bucket-0") -> None:
         """Make a snapshot with these files; write their Parquet data below `directory`."""
         for new in files:
-            new.name = new.name or f"data-{zlib.crc32(str(self.root).encode()):08x}-{len(self.committed)}.parquet"
-            new.path = Path(new.external_path) if new.external_path else self.root / directory / new.name
+            new.name = (
+                new.name
+                or f"data-{zlib.crc32(str(self.root).encode()):08x}-{len(self.committed)}.parquet"
+            )
+            new.path = (
+                Path(new.external_path) if new.external_path else self.root / directory / new.name
+            )
             new.path.parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(pa.table(dict(new.columns)), new.path)
             self.committed.append(new)
-        self._snapshot([self._entry(0, new) for new in files], sum(self._rows(new) for new in files))
+        self._snapshot(
+            [self._entry(0, new) for new in files], sum(self._rows(new) for new in files)
+        )
 
     def drop(self, *files: NewFile) -> None:
-        self._snapshot([self._entry(1, new) for new in files], -sum(self._rows(new) for new in files))
+        self._snapshot(
+            [self._entry(1, new) for new in files], -sum(self._rows(new) for new in files)
+        )
 
     @staticmethod
     def _rows(new: NewFile) -> int:
@@ -105,11 +125,20 @@ class TableMaker:
             _EXTERNAL_PATH=new.external_path,
             **dict.fromkeys(self.extra_file_fields),
         )
-        return {"_VERSION": 2, "_KIND": kind, "_PARTITION": self._partition(new), "_BUCKET": 0, "_TOTAL_BUCKETS": -1, "_FILE": file}
+        return {
+            "_VERSION": 2,
+            "_KIND": kind,
+            "_PARTITION": self._partition(new),
+            "_BUCKET": 0,
+            "_TOTAL_BUCKETS": -1,
+            "_FILE": file,
+        }
 
     def _partition(self, new: NewFile) -> bytes:
         types = dict(self.fields)
-        return build_row(new.partition, [parse_type_text(types[key]) for key in self.partition_keys])
+        return build_row(
+            new.partition, [parse_type_text(types[key]) for key in self.partition_keys]
+        )
 
     def _snapshot(self, entries: list[dict[str, Any]], rows: int) -> None:
         self.snapshots += 1
@@ -118,7 +147,13 @@ class TableMaker:
         manifest = build_file(manifest_header(self.extra_file_fields), entries)
         schema = parse_table_schema((self.root / "schema" / "schema-0").read_bytes())
         pairs = [(entry["_KIND"], entry) for entry in entries]
-        list_entry = build_list_record(ALL_LIST_FIELDS, f"manifest-{number}{self.manifest_suffix}", len(manifest), pairs, schema)
+        list_entry = build_list_record(
+            ALL_LIST_FIELDS,
+            f"manifest-{number}{self.manifest_suffix}",
+            len(manifest),
+            pairs,
+            schema,
+        )
         list_entry |= dict.fromkeys(self.extra_list_fields)
         header = avro_header({**ALL_LIST_FIELDS, **self.extra_list_fields}, "zstandard")
         folder = self.root / "manifest"
@@ -129,7 +164,9 @@ class TableMaker:
         snapshot = {
             "version": 3,
             "id": number,
-            "schemaId": max(int(path.name.removeprefix("schema-")) for path in (self.root / "schema").iterdir()),
+            "schemaId": max(
+                int(path.name.removeprefix("schema-")) for path in (self.root / "schema").iterdir()
+            ),
             "baseManifestList": f"manifest-list-{number}-0",
             "deltaManifestList": f"manifest-list-{number}-1",
             "changelogManifestList": None,
@@ -152,9 +189,16 @@ NewTable = Callable[..., TableMaker]
 
 
 def columns(first: int = 0) -> dict[str, pa.Array]:
-    return {"id": pa.array(range(first, first + 50)), "s": pa.array([f"value {at}" for at in range(first, first + 50)])}
+    return {
+        "id": pa.array(range(first, first + 50)),
+        "s": pa.array([f"value {at}" for at in range(first, first + 50)]),
+    }
 
 
 def contents(root: Path) -> dict[str, bytes]:
     """Return the files below a folder."""
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }

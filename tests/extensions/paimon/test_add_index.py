@@ -38,7 +38,9 @@ from support.tables import each
 
 def newest_snapshot(maker: TableMaker) -> dict[str, Any]:
     number = (maker.root / "snapshot" / "LATEST").read_text()
-    document: dict[str, Any] = json.loads((maker.root / "snapshot" / f"snapshot-{number}").read_text())
+    document: dict[str, Any] = json.loads(
+        (maker.root / "snapshot" / f"snapshot-{number}").read_text()
+    )
     return document
 
 
@@ -52,7 +54,9 @@ def index_s(files: Any, maker: TableMaker, **how: Any) -> AddIndexReport:
 
 
 @each("threshold, place", [("500 B", "embedded"), ("1 b", "file")])
-def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: NewTable, threshold: str, place: str) -> None:
+def test_indexes_are_added_where_there_are_none(
+    files: LocalFolders, new_table: NewTable, threshold: str, place: str
+) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": threshold})
     assert index_s(files, maker).new_indexes == ()
     maker.commit(NewFile(columns(0), name="a.parquet"))
@@ -62,51 +66,105 @@ def test_indexes_are_added_where_there_are_none(files: LocalFolders, new_table: 
     report = index_s(files, maker)
 
     assert (report.snapshot_before, report.snapshot_after, report.skipped) == (2, 3, ())
-    assert [(row.data_file, row.place) for row in report.new_indexes] == [("a.parquet", place), ("b.parquet", place)]
+    assert [(row.data_file, row.place) for row in report.new_indexes] == [
+        ("a.parquet", place),
+        ("b.parquet", place),
+    ]
     assert "does not name s" in report.notes[0]
     after = contents(maker.root)
     assert after.items() >= before.items() - {("snapshot/LATEST", before["snapshot/LATEST"])}
     new = {name.partition("/")[0] for name in after.keys() - before.keys()}
-    assert new == ({"manifest", "snapshot", "bucket-0"} if place == "file" else {"manifest", "snapshot"})
+    assert new == (
+        {"manifest", "snapshot", "bucket-0"} if place == "file" else {"manifest", "snapshot"}
+    )
     verification = verify_paimon(str(maker.root))
     assert [column.rows for file in verification.files for column in file.columns] == [50, 50]
     assert not verification.has_false_negatives
-    assert [file.data_file for file in probe_paimon(str(maker.root), "s", ["value 3"]).remaining] == ["a.parquet"]
+    assert [
+        file.data_file for file in probe_paimon(str(maker.root), "s", ["value 3"]).remaining
+    ] == ["a.parquet"]
     assert len(probe_paimon(str(maker.root), "s", ["value 3"], snapshot=2).remaining) == 2
 
 
 def test_what_the_commit_says(files: LocalFolders, new_table: NewTable) -> None:
     fields = (("id", "BIGINT"), ("s", "STRING"), ("day", "DATE"))
-    rest = {"indexManifest": "index-manifest-1", "statistics": "stat-1", "watermark": 7, "nextRowId": 99, "properties": {"x": "y"}}
-    rest |= {"baseManifestListSize": 1, "deltaManifestListSize": 1, "uuid": "old", "timeMillis": 9_999_999_999_999}
+    rest = {
+        "indexManifest": "index-manifest-1",
+        "statistics": "stat-1",
+        "watermark": 7,
+        "nextRowId": 99,
+        "properties": {"x": "y"},
+    }
+    rest |= {
+        "baseManifestListSize": 1,
+        "deltaManifestListSize": 1,
+        "uuid": "old",
+        "timeMillis": 9_999_999_999_999,
+    }
     maker = new_table(fields, partition_keys=("day",), extra_snapshot_fields=rest)
     maker.commit(NewFile(columns(0), partition=(3,)), directory="day=3/bucket-0")
     maker.commit(NewFile(columns(0), partition=(-2,)), directory="day=-2/bucket-0")
-    maker.commit(NewFile(columns(0), partition=(None,)), directory="day=__DEFAULT_PARTITION__/bucket-0")
+    maker.commit(
+        NewFile(columns(0), partition=(None,)), directory="day=__DEFAULT_PARTITION__/bucket-0"
+    )
     before = newest_snapshot(maker)
 
     index_s(files, maker)
 
     after = newest_snapshot(maker)
-    assert (after["id"], after["commitKind"], after["deltaRecordCount"], after["totalRecordCount"]) == (4, "COMPACT", 0, 150)
-    carried = ("version", "schemaId", "indexManifest", "statistics", "watermark", "nextRowId", "logOffsets", "timeMillis")
+    assert (
+        after["id"],
+        after["commitKind"],
+        after["deltaRecordCount"],
+        after["totalRecordCount"],
+    ) == (4, "COMPACT", 0, 150)
+    carried = (
+        "version",
+        "schemaId",
+        "indexManifest",
+        "statistics",
+        "watermark",
+        "nextRowId",
+        "logOffsets",
+        "timeMillis",
+    )
     assert {name: after[name] for name in carried} == {name: before[name] for name in carried}
     assert "properties" not in after
     assert after["uuid"] != "old"
     for which in ("base", "delta"):
-        assert after[f"{which}ManifestListSize"] == (maker.root / "manifest" / after[f"{which}ManifestList"]).stat().st_size
+        assert (
+            after[f"{which}ManifestListSize"]
+            == (maker.root / "manifest" / after[f"{which}ManifestList"]).stat().st_size
+        )
     assert records(maker, after["baseManifestList"]) == maker.manifests
     (manifest,) = records(maker, after["deltaManifestList"])
-    assert manifest["_FILE_SIZE"] == (maker.root / "manifest" / manifest["_FILE_NAME"]).stat().st_size
-    assert (manifest["_NUM_ADDED_FILES"], manifest["_NUM_DELETED_FILES"], manifest["_MIN_BUCKET"], manifest["_MAX_BUCKET"]) == (3, 3, 0, 0)
+    assert (
+        manifest["_FILE_SIZE"] == (maker.root / "manifest" / manifest["_FILE_NAME"]).stat().st_size
+    )
+    assert (
+        manifest["_NUM_ADDED_FILES"],
+        manifest["_NUM_DELETED_FILES"],
+        manifest["_MIN_BUCKET"],
+        manifest["_MAX_BUCKET"],
+    ) == (3, 3, 0, 0)
     date = [parse_type_text("DATE")]
     stats = manifest["_PARTITION_STATS"]
-    assert (parse_row(stats["_MIN_VALUES"], date), parse_row(stats["_MAX_VALUES"], date), stats["_NULL_COUNTS"]) == ((-2,), (3,), [2])
-    old = {entry["_FILE"]["_FILE_NAME"]: entry for number in (1, 2, 3) for entry in records(maker, f"manifest-{number}")}
+    assert (
+        parse_row(stats["_MIN_VALUES"], date),
+        parse_row(stats["_MAX_VALUES"], date),
+        stats["_NULL_COUNTS"],
+    ) == ((-2,), (3,), [2])
+    old = {
+        entry["_FILE"]["_FILE_NAME"]: entry
+        for number in (1, 2, 3)
+        for entry in records(maker, f"manifest-{number}")
+    }
     for delete, add in zip(*[iter(records(maker, manifest["_FILE_NAME"]))] * 2, strict=True):
         original = old[delete["_FILE"]["_FILE_NAME"]]
         assert delete == original | {"_KIND": 1}
-        differences = {name for name in add["_FILE"] if add["_FILE"][name] != original["_FILE"][name]}
+        differences = {
+            name for name in add["_FILE"] if add["_FILE"][name] != original["_FILE"][name]
+        }
         assert (differences, add["_KIND"]) == ({"_EMBEDDED_FILE_INDEX"}, 0)
 
 
@@ -127,7 +185,9 @@ def test_files_that_get_no_index(new_table: NewTable) -> None:
     assert len(report.skipped) == 6
 
 
-def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders, new_table: NewTable) -> None:
+def test_an_index_file_that_is_there_already_is_not_touched(
+    files: LocalFolders, new_table: NewTable
+) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": "1 b"})
     maker.commit(NewFile(columns(0), name="a.parquet"))
     stranger = maker.root / "bucket-0" / "a.parquet.index"
@@ -141,18 +201,27 @@ def test_an_index_file_that_is_there_already_is_not_touched(files: LocalFolders,
 def test_an_external_file_gets_an_index_in_the_manifest_alone(
     files: LocalFolders, new_table: NewTable, tmp_path: Path, threshold: str
 ) -> None:
-    options = {"file-index.in-manifest-threshold": threshold, "data-file.external-paths": f"file://{tmp_path}/else"}
+    options = {
+        "file-index.in-manifest-threshold": threshold,
+        "data-file.external-paths": f"file://{tmp_path}/else",
+    }
     maker = new_table(options=options)
     maker.commit(NewFile(columns(0), name="a.parquet", external_path=f"{tmp_path}/else/a.parquet"))
     assert add_paimon_index(str(maker.root), ["s"], files=files).new_indexes == ()
     report = add_paimon_index(str(maker.root), ["s"], files=files, allow_outside=True)
-    assert [row.place for row in report.new_indexes] == (["embedded"] if threshold == "1 mb" else [])
-    assert [file.reason for file in report.skipped] == ([] if report.new_indexes else ["the index would be written outside the table"])
+    assert [row.place for row in report.new_indexes] == (
+        ["embedded"] if threshold == "1 mb" else []
+    )
+    assert [file.reason for file in report.skipped] == (
+        [] if report.new_indexes else ["the index would be written outside the table"]
+    )
     assert os.listdir(tmp_path / "else") == ["a.parquet"]
     assert not verify_paimon(str(maker.root), allow_outside=True).has_false_negatives
 
 
-def test_manifests_from_before_file_indexes_are_refused(files: LocalFolders, new_table: NewTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_from_before_file_indexes_are_refused(
+    files: LocalFolders, new_table: NewTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a field for embedded indexes in the schema, as before 0.8."""
     maker = new_table()
     monkeypatch.delitem(FILE_FIELDS, "_EMBEDDED_FILE_INDEX")
@@ -184,7 +253,9 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
 
 
 @each("message, arguments", REFUSED)
-def test_tables_this_must_not_be_done_to(files: LocalFolders, new_table: NewTable, message: str, arguments: dict[str, Any]) -> None:
+def test_tables_this_must_not_be_done_to(
+    files: LocalFolders, new_table: NewTable, message: str, arguments: dict[str, Any]
+) -> None:
     options = {"file-index.in-manifest-threshold": "1 b"} | arguments.pop("options", {})
     maker = new_table(options=options, **arguments)
     maker.commit(NewFile(columns(0)))
@@ -194,7 +265,9 @@ def test_tables_this_must_not_be_done_to(files: LocalFolders, new_table: NewTabl
     assert contents(maker.root) == before
 
 
-def test_branches_addresses_and_storage_that_only_reads_are_refused(files: LocalFolders, new_table: NewTable) -> None:
+def test_branches_addresses_and_storage_that_only_reads_are_refused(
+    files: LocalFolders, new_table: NewTable
+) -> None:
     class Reader:
         read = files.read
         list = files.list
@@ -223,16 +296,23 @@ class Disturbed(LocalFolders):
 
 
 @each("threshold", ["500 B", "1 b"])
-def test_another_commit_that_comes_first_is_built_upon(files: LocalFolders, new_table: NewTable, threshold: str) -> None:
+def test_another_commit_that_comes_first_is_built_upon(
+    files: LocalFolders, new_table: NewTable, threshold: str
+) -> None:
     maker = new_table(options={"file-index.in-manifest-threshold": threshold})
-    stays, goes = NewFile(columns(0), name="stays.parquet"), NewFile(columns(100), name="goes.parquet")
+    stays, goes = (
+        NewFile(columns(0), name="stays.parquet"),
+        NewFile(columns(100), name="goes.parquet"),
+    )
     maker.commit(stays, goes)
     disturbed: list[str] = []
 
     def commit_first(path: str) -> None:
         if "/snapshot/snapshot-" in path and len(disturbed) < 2:
             disturbed.append(path)
-            maker.drop(goes) if len(disturbed) == 1 else maker.commit(NewFile(columns(200), name="new.parquet"))
+            maker.drop(goes) if len(disturbed) == 1 else maker.commit(
+                NewFile(columns(200), name="new.parquet")
+            )
 
     report = index_s(Disturbed(commit_first), maker)
 
@@ -241,8 +321,12 @@ def test_another_commit_that_comes_first_is_built_upon(files: LocalFolders, new_
     assert [file.data_file for file in report.skipped] == ["goes.parquet"]
     table = open_table(files, str(maker.root))
     assert [live.file.name for live in table.live_files] == ["new.parquet", "stays.parquet"]
-    left_in_manifest = {name.split("/")[1] for name in contents(maker.root) if name.startswith("manifest/")}
-    referenced = set(table.manifest_names()) | {name for number in range(1, 5) for name in _lists(maker, number)}
+    left_in_manifest = {
+        name.split("/")[1] for name in contents(maker.root) if name.startswith("manifest/")
+    }
+    referenced = set(table.manifest_names()) | {
+        name for number in range(1, 5) for name in _lists(maker, number)
+    }
     assert left_in_manifest == referenced
     assert not (maker.root / "bucket-0" / "goes.parquet.index").exists()
     assert not verify_paimon(str(maker.root)).has_false_negatives
@@ -265,7 +349,10 @@ def test_a_writer_that_always_comes_second_gives_up(new_table: NewTable) -> None
     with pytest.raises(RefusedError, match="other commits came first"):
         index_s(Disturbed(commit_first), maker)
     leftovers = contents(maker.root)
-    assert not any(name.endswith(".index") or ("manifest-list" in name and len(name) > 40) for name in leftovers)
+    assert not any(
+        name.endswith(".index") or ("manifest-list" in name and len(name) > 40)
+        for name in leftovers
+    )
 
 
 def test_two_at_the_same_index_file(new_table: NewTable) -> None:
@@ -339,11 +426,16 @@ def read_as_paimon_does(root: Path) -> list[str]:
     entries = list(open_table(LocalFolders(), str(root)).entries())
     assert max(Counter((entry.kind, entry.identity) for entry in entries).values()) == 1
     deleted = {entry.identity for entry in entries if entry.kind == DELETE}
-    return sorted(entry.file.name for entry in entries if entry.kind == ADD and entry.identity not in deleted)
+    return sorted(
+        entry.file.name for entry in entries if entry.kind == ADD and entry.identity not in deleted
+    )
 
 
 def filters_of(root: Path) -> dict[str, list[str]]:
-    return {file.data_file: [index.column for index in file.indexes] for file in inspect_paimon(str(root)).files}
+    return {
+        file.data_file: [index.column for index in file.indexes]
+        for file in inspect_paimon(str(root)).files
+    }
 
 
 @PLACES
@@ -357,7 +449,10 @@ def test_one_column(new_table: NewTable, threshold: str, place: str) -> None:
     assert len(probe_paimon(str(maker.root), "id", [120]).remaining) == 1
     assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
     report = add_paimon_index(str(maker.root), ["s"])
-    assert [[column.column for column in row.columns] for row in report.new_indexes] == [["s"], ["s"]]
+    assert [[column.column for column in row.columns] for row in report.new_indexes] == [
+        ["s"],
+        ["s"],
+    ]
     assert filters_of(maker.root) == {"a.parquet": ["id", "s"], "b.parquet": ["id", "s"]}
     assert not verify_paimon(str(maker.root)).has_false_negatives
 
@@ -372,10 +467,15 @@ def test_indexes_of_other_types_stay(new_table: NewTable) -> None:
     maker.commit(NewFile(columns(0), name="a.parquet", embedded=with_bitmap()))
     remove_paimon_index(str(maker.root))
     ((file,),) = (inspect_paimon(str(maker.root)).files,)
-    assert [(index.column, index.kind, index.size) for index in file.indexes] == [("id", "bitmap", 9)]
+    assert [(index.column, index.kind, index.size) for index in file.indexes] == [
+        ("id", "bitmap", 9)
+    ]
     add_paimon_index(str(maker.root), ["id"])
     ((file,),) = (inspect_paimon(str(maker.root)).files,)
-    assert [(index.column, index.kind) for index in file.indexes] == [("id", "bitmap"), ("id", KIND)]
+    assert [(index.column, index.kind) for index in file.indexes] == [
+        ("id", "bitmap"),
+        ("id", KIND),
+    ]
     assert not verify_paimon(str(maker.root)).has_false_negatives
 
 
@@ -388,7 +488,10 @@ def test_replace_rebuilds_the_filter_of_the_column(new_table: NewTable) -> None:
     assert len(probe_paimon(str(maker.root), "s", ["nowhere"]).skipped) == 1
     assert filters_of(maker.root) == {"a.parquet": ["id", "s"]}
     again = add_paimon_index(str(maker.root), ["s:fpp=0.001"], rebuild="all")
-    assert (again.new_indexes, [file.reason for file in again.skipped]) == ((), ["the index has the same filters already"])
+    assert (again.new_indexes, [file.reason for file in again.skipped]) == (
+        (),
+        ["the index has the same filters already"],
+    )
 
 
 def test_renamed_and_former_columns(new_table: NewTable) -> None:
@@ -398,8 +501,12 @@ def test_renamed_and_former_columns(new_table: NewTable) -> None:
     with pytest.raises(UsageError, match="there is no column 'nowhere'"):
         remove_paimon_index(str(maker.root), ["nowhere"])
     assert remove_paimon_index(str(maker.root), ["id"], dry_run=True).removed_indexes == ()
-    assert [row.columns for row in remove_paimon_index(str(maker.root), ["number"]).removed_indexes] == [("id",)] * 2
-    assert [row.columns for row in remove_paimon_index(str(maker.root), ["s"]).removed_indexes] == [("s",)] * 2
+    assert [
+        row.columns for row in remove_paimon_index(str(maker.root), ["number"]).removed_indexes
+    ] == [("id",)] * 2
+    assert [row.columns for row in remove_paimon_index(str(maker.root), ["s"]).removed_indexes] == [
+        ("s",)
+    ] * 2
 
 
 def test_unreadable_indexes(new_table: NewTable, tmp_path: Path) -> None:
@@ -413,17 +520,23 @@ def test_unreadable_indexes(new_table: NewTable, tmp_path: Path) -> None:
     report = remove_paimon_index(str(maker.root), ["s"], dry_run=True)
     assert [row.data_file for row in report.removed_indexes] == ["good.parquet"]
     assert len(report.unreadable) == 3
-    assert all("removing unreadable indexes removes it" in file.reason for file in report.unreadable)
+    assert all(
+        "removing unreadable indexes removes it" in file.reason for file in report.unreadable
+    )
     assert len(add_paimon_index(str(maker.root), ["s"]).unreadable) == 3
     report = remove_paimon_index(str(maker.root), unreadable=True)
     assert [(row.data_file, row.columns, row.place) for row in report.removed_indexes] == [
         (name, (), "none") for name in ("broken.parquet", "missing.parquet", "several.parquet")
     ]
-    files = {live.file.name: live.file for live in open_table(LocalFolders(), str(maker.root)).live_files}
+    files = {
+        live.file.name: live.file for live in open_table(LocalFolders(), str(maker.root)).live_files
+    }
     assert files["several.parquet"].extra_files == ("kept",)
     assert not inspect_paimon(str(maker.root)).errors
     assert read_as_paimon_does(maker.root) == sorted(files)
-    with pytest.raises(UsageError, match="unreadable indexes are removed as a whole: name no column"):
+    with pytest.raises(
+        UsageError, match="unreadable indexes are removed as a whole: name no column"
+    ):
         remove_paimon_index(str(maker.root), ["s"], unreadable=True)
 
 
@@ -442,12 +555,27 @@ def test_an_index_that_cannot_be_read_now_is_not_removed(new_table: NewTable) ->
 
 
 def test_an_index_outside_the_table_is_skipped(new_table: NewTable, tmp_path: Path) -> None:
-    maker = new_table(options={"data-file.external-paths": f"file://{tmp_path}/else", "file-index.in-manifest-threshold": "1 b"})
-    maker.commit(NewFile(columns(0), name="a.parquet", external_path=f"{tmp_path}/else/a.parquet", extra_files=("a.parquet.index",)))
+    maker = new_table(
+        options={
+            "data-file.external-paths": f"file://{tmp_path}/else",
+            "file-index.in-manifest-threshold": "1 b",
+        }
+    )
+    maker.commit(
+        NewFile(
+            columns(0),
+            name="a.parquet",
+            external_path=f"{tmp_path}/else/a.parquet",
+            extra_files=("a.parquet.index",),
+        )
+    )
     (tmp_path / "else" / "a.parquet.index").write_bytes(with_bitmap())
     assert remove_paimon_index(str(maker.root)).removed_indexes == ()
     report = remove_paimon_index(str(maker.root), allow_outside=True)
-    assert (report.removed_indexes, [file.reason for file in report.skipped]) == ((), ["the index would be written outside the table"])
+    assert (report.removed_indexes, [file.reason for file in report.skipped]) == (
+        (),
+        ["the index would be written outside the table"],
+    )
     assert sorted(os.listdir(tmp_path / "else")) == ["a.parquet", "a.parquet.index"]
 
 
@@ -470,14 +598,21 @@ def test_a_removal_is_built_upon_another_commit(new_table: NewTable, drop_first:
 
     report = remove_paimon_index(str(maker.root), files=Disturbed())
     assert (len(report.removed_indexes), len(report.skipped)) == (0, 2)
-    assert filters_of(maker.root) == {name: [] if drop_first else ["s", "id"] for name in ("a.parquet", "b.parquet")}
+    assert filters_of(maker.root) == {
+        name: [] if drop_first else ["s", "id"] for name in ("a.parquet", "b.parquet")
+    }
     assert read_as_paimon_does(maker.root) == ["a.parquet", "b.parquet"]
 
 
-def test_filters_that_exclude_hardly_any_value_are_left_out(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:
+def test_filters_that_exclude_hardly_any_value_are_left_out(
+    new_table: NewTable, capfd: pytest.CaptureFixture[str]
+) -> None:
     maker = make_table(new_table)
     report = add_paimon_index(str(maker.root), ["s:items=1,fpp=0.04", "id"])
-    assert [[column.column for column in row.columns] for row in report.new_indexes] == [["id"], ["id"]]
+    assert [[column.column for column in row.columns] for row in report.new_indexes] == [
+        ["id"],
+        ["id"],
+    ]
     assert len(report.refused) == 2
     assert re.fullmatch(
         r"the filter of column s would have a false-positive rate of [\d.]+ %: items = 1 for 50 values; it is written only if forced",
@@ -488,5 +623,8 @@ def test_filters_that_exclude_hardly_any_value_are_left_out(new_table: NewTable,
     out, err = capfd.readouterr()
     assert "only if forced" in out
     assert err == ""
-    assert run(["paimon", "add-index", str(maker.root), "-c", "s:items=1", "--allow", "weak-filters"]) == 0
+    assert (
+        run(["paimon", "add-index", str(maker.root), "-c", "s:items=1", "--allow", "weak-filters"])
+        == 0
+    )
     assert filters_of(maker.root) == {"a.parquet": ["id", "s"], "b.parquet": ["id", "s"]}

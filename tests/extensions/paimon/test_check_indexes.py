@@ -47,7 +47,10 @@ DEFECTS: dict[str, Mapping[str, Any]] = {
     "empty-index": {"embedded": container_of(id=None)},
     "empty-index-filter": {"embedded": container_of(id=b"\0\0\0\7" + bytes(100))},
     "unreadable-index": {"embedded": b"no container"},
-    "duplicate-index": {"embedded": container_of(id=filter_of(RIGHT)), "extra_files": ("data.parquet.index",)},
+    "duplicate-index": {
+        "embedded": container_of(id=filter_of(RIGHT)),
+        "extra_files": ("data.parquet.index",),
+    },
     "unreferenced-index": {"beside": "data.parquet-3.index"},
     "outside-table": {"external_path": "/elsewhere/data.parquet"},
     "unknown-column": {"embedded": container_of(gone=filter_of(RIGHT))},
@@ -58,7 +61,10 @@ DEFECTS: dict[str, Mapping[str, Any]] = {
     "saturated-index": {"embedded": container_of(id=filter_of(RIGHT, items=5))},
     "large-for-rows": {"embedded": container_of(id=filter_of(RIGHT, items=1_000_000))},
     "large-for-values": {"embedded": container_of(id=filter_of(RIGHT, items=1_500))},
-    "unused-index": {"embedded": container_of(id=filter_of(RIGHT)), "options": {"file-index.read.enabled": "false"}},
+    "unused-index": {
+        "embedded": container_of(id=filter_of(RIGHT)),
+        "options": {"file-index.read.enabled": "false"},
+    },
     "missing-index": {"options": {"file-index.bloom-filter.columns": "id"}},
 }
 
@@ -66,10 +72,17 @@ DEFECTS: dict[str, Mapping[str, Any]] = {
 def make_table(new_table: NewTable, tmp_path: Path, rule: str) -> TableMaker:
     defect = dict(DEFECTS[rule])
     beside, external = defect.pop("beside", None), defect.pop("external_path", None)
-    maker = new_table((("id", "BIGINT"), ("s", "STRING"), ("flag", "BOOLEAN")), options=defect.pop("options", {}))
+    maker = new_table(
+        (("id", "BIGINT"), ("s", "STRING"), ("flag", "BOOLEAN")), options=defect.pop("options", {})
+    )
     flags = {"flag": pa.array([None] * len(NUMBERS), pa.bool_())}
     maker.commit(
-        NewFile(COLUMNS | flags, name="data.parquet", external_path=str(tmp_path / external.lstrip("/")) if external else None, **defect)
+        NewFile(
+            COLUMNS | flags,
+            name="data.parquet",
+            external_path=str(tmp_path / external.lstrip("/")) if external else None,
+            **defect,
+        )
     )
     if beside is not None:
         (maker.root / "bucket-0" / beside).write_bytes(container_of(id=filter_of(RIGHT)))
@@ -82,24 +95,37 @@ def names(report: CheckReport) -> set[str]:
 
 @pytest.mark.slow
 @each("rule", INDEX_RULES)
-def test_each_rule_finds_its_defect(new_table: NewTable, tmp_path: Path, rule: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_rule_finds_its_defect(
+    new_table: NewTable, tmp_path: Path, rule: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
     maker = make_table(new_table, tmp_path, rule.name)
     report = check_paimon(maker.root, fail_on=rule.severity)
     assert rule.name in names(report)
     assert report.failed
     outcomes = {outcome.rule: outcome.outcome for outcome in report.rules}
     assert list(outcomes) == [rule.name for rule in INDEX_RULES]
-    assert {name for name, outcome in outcomes.items() if outcome in ("failed", "noted")} == names(report)
+    assert {name for name, outcome in outcomes.items() if outcome in ("failed", "noted")} == names(
+        report
+    )
     (finding,) = [finding for finding in report.findings if finding.rule == rule.name]
     assert (finding.severity, finding.message) == (rule.severity, rule.message)
     assert (finding.fix is not None) == (rule.verb is not None)
-    assert run(["paimon", "check", str(maker.root), "--select", rule.name, "--fail-on", rule.severity]) == 1
+    assert (
+        run(["paimon", "check", str(maker.root), "--select", rule.name, "--fail-on", rule.severity])
+        == 1
+    )
     out, err = capfd.readouterr()
     assert out.startswith(f"{maker.root}: {rule.severity}: {rule.name}\n    {rule.message}\n")
     assert err == ""
-    command = ["paimon", "remove-index", str(maker.root), "--select", "unreadable-index"] if rule.name == "unreadable-index" else None
+    command = (
+        ["paimon", "remove-index", str(maker.root), "--select", "unreadable-index"]
+        if rule.name == "unreadable-index"
+        else None
+    )
     if finding.fix is not None:
-        program, *command = next(line for line in out.splitlines() if "fix: " in line).partition("fix: ")[2].split()
+        program, *command = (
+            next(line for line in out.splitlines() if "fix: " in line).partition("fix: ")[2].split()
+        )
         assert program == "sbbf"
     if command is not None:
         assert run(command) == 0
@@ -125,9 +151,17 @@ def test_a_sound_table_has_no_findings(new_table: NewTable) -> None:
 
 
 CAUSES: list[tuple[str, dict[str, bytes], str]] = [
-    ("Parquet's hash", {"id": filter_of(hash_bytes(n.to_bytes(8, "little") for n in NUMBERS))}, "bytes with XXH64, as in Parquet, 8 bytes"),
+    (
+        "Parquet's hash",
+        {"id": filter_of(hash_bytes(n.to_bytes(8, "little") for n in NUMBERS))},
+        "bytes with XXH64, as in Parquet, 8 bytes",
+    ),
     *(
-        (f"{width} bytes, {order}", {"id": filter_of(hash_bytes(n.to_bytes(width, order) for n in NUMBERS))}, words)
+        (
+            f"{width} bytes, {order}",
+            {"id": filter_of(hash_bytes(n.to_bytes(width, order) for n in NUMBERS))},
+            words,
+        )
         for width, order, words in (
             (4, "little", "as in Parquet, 4 bytes"),
             (8, "big", "8 bytes each, highest"),
@@ -135,13 +169,23 @@ CAUSES: list[tuple[str, dict[str, bytes], str]] = [
         )
     ),
     ("text", {"id": filter_of(TEXTS)}, "the values were hashed as their decimal text"),
-    ("length", {"s": filter_of(hash_bytes(b"\x0a\0\0\0" + f"value {n}".encode() for n in NUMBERS))}, "hashed as bytes after their length"),
-    ("halves", {"s": filter_of((NAMES << np.uint64(32)) | (NAMES >> np.uint64(32)))}, "the two halves of each hash are swapped"),
+    (
+        "length",
+        {"s": filter_of(hash_bytes(b"\x0a\0\0\0" + f"value {n}".encode() for n in NUMBERS))},
+        "hashed as bytes after their length",
+    ),
+    (
+        "halves",
+        {"s": filter_of((NAMES << np.uint64(32)) | (NAMES >> np.uint64(32)))},
+        "the two halves of each hash are swapped",
+    ),
 ]
 
 
 @each("filters, words", [case[1:] for case in CAUSES])
-def test_the_cause_of_a_wrong_hash(new_table: NewTable, filters: dict[str, bytes], words: str) -> None:
+def test_the_cause_of_a_wrong_hash(
+    new_table: NewTable, filters: dict[str, bytes], words: str
+) -> None:
     maker = new_table()
     maker.commit(NewFile(COLUMNS, embedded=container_of(**filters)))
     (finding,) = check_paimon(maker.root, select="correctness").findings
@@ -151,9 +195,13 @@ def test_the_cause_of_a_wrong_hash(new_table: NewTable, filters: dict[str, bytes
     assert column.cause is not None
 
 
-def test_a_data_file_that_cannot_be_read(new_table: NewTable, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_data_file_that_cannot_be_read(
+    new_table: NewTable, capfd: pytest.CaptureFixture[str]
+) -> None:
     maker = new_table()
-    maker.commit(NewFile(COLUMNS, name="broken.parquet", embedded=container_of(id=filter_of(RIGHT))))
+    maker.commit(
+        NewFile(COLUMNS, name="broken.parquet", embedded=container_of(id=filter_of(RIGHT)))
+    )
     (maker.root / "bucket-0" / "broken.parquet").write_bytes(b"PAR1")
     assert run(["paimon", "check", str(maker.root)]) == 3
     out, err = capfd.readouterr()
@@ -163,14 +211,18 @@ def test_a_data_file_that_cannot_be_read(new_table: NewTable, capfd: pytest.Capt
     assert "broken.parquet" in err
 
 
-def test_formats_and_a_baseline(new_table: NewTable, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_formats_and_a_baseline(
+    new_table: NewTable, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     maker = make_table(new_table, tmp_path, "index-wrong-hash")
     maker.commit(NewFile(COLUMNS, name="more.parquet", embedded=container_of(id=filter_of(TEXTS))))
     arguments = ["paimon", "check", str(maker.root)]
     assert run([*arguments, "--format", "sarif"]) == 1
     (sarif,) = json.loads(capfd.readouterr().out)["runs"]
     assert [rule["id"] for rule in sarif["tool"]["driver"]["rules"]] == list(DEFECTS)
-    assert [(result["ruleId"], result["ruleIndex"]) for result in sarif["results"]] == [("index-wrong-hash", 1)] * 2
+    assert [(result["ruleId"], result["ruleIndex"]) for result in sarif["results"]] == [
+        ("index-wrong-hash", 1)
+    ] * 2
     assert run([*arguments, "--report", str(tmp_path / "base.json")]) == 1
     capfd.readouterr()
     assert run([*arguments, "--baseline", str(tmp_path / "base.json")]) == 0

@@ -38,14 +38,27 @@ def orc_bytes(table: pa.Table, **options: Any) -> bytes:
 
 
 def avro_bytes(fields: dict[str, Any], rows: list[dict[str, Any]]) -> bytes:
-    tree = ["null", {"type": "record", "name": "row", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}]
-    return build_file(AvroHeader(json.dumps(tree), parse_schema(json.dumps(tree)), "deflate", bytes(16), 0), rows)
+    tree = [
+        "null",
+        {
+            "type": "record",
+            "name": "row",
+            "fields": [{"name": name, "type": kind} for name, kind in fields.items()],
+        },
+    ]
+    return build_file(
+        AvroHeader(json.dumps(tree), parse_schema(json.dumps(tree)), "deflate", bytes(16), 0), rows
+    )
 
 
-def hash_column(data: bytes, name: str, column: str, data_type: str | None = None) -> tuple[set[int], int, int]:
+def hash_column(
+    data: bytes, name: str, column: str, data_type: str | None = None
+) -> tuple[set[int], int, int]:
     """The distinct hashes of a column, its rows, and its rows without a value."""
     indexed = parse_indexed_column(column)
-    batches = hash_columns(data, name, {indexed: parse_type_text(data_type) if data_type else None}).batches
+    batches = hash_columns(
+        data, name, {indexed: parse_type_text(data_type) if data_type else None}
+    ).batches
     parts: list[HashBatch] = [batch[indexed] for batch in batches]
     hashes = {int(number) for part in parts for number in part.hashes}
     return hashes, sum(part.rows for part in parts), sum(part.nulls for part in parts)
@@ -68,9 +81,16 @@ TABLE = pa.table(
         "f": pa.array([-0.0, None, float("nan"), 0.0], pa.float32()),
         "d": pa.array([-0.0, None, float("nan"), 0.0]),
         "date": pa.array([dt.date(1969, 12, 31), None, dt.date(1970, 1, 1), dt.date(2024, 2, 29)]),
-        "ms": pa.array([WHEN, None, dt.datetime(1969, 12, 31, 23, 59, 59, 999000)] * 1 + [WHEN]).cast(pa.timestamp("ms"), safe=False),
-        "us": pa.array([WHEN, None, dt.datetime(1969, 12, 31, 23, 59, 59, 999999), WHEN], pa.timestamp("us")),
-        "m": pa.array([[("k", 1), ("x", 2)], None, [("x", 5)], [("k", None)]], pa.map_(pa.string(), pa.int32())),
+        "ms": pa.array(
+            [WHEN, None, dt.datetime(1969, 12, 31, 23, 59, 59, 999000)] * 1 + [WHEN]
+        ).cast(pa.timestamp("ms"), safe=False),
+        "us": pa.array(
+            [WHEN, None, dt.datetime(1969, 12, 31, 23, 59, 59, 999999), WHEN], pa.timestamp("us")
+        ),
+        "m": pa.array(
+            [[("k", 1), ("x", 2)], None, [("x", 5)], [("k", None)]],
+            pa.map_(pa.string(), pa.int32()),
+        ),
     }
 )
 ROWS = [
@@ -87,8 +107,30 @@ ROWS = [
         "m": {"k": 1, "x": 2},
     },
     dict.fromkeys(("s", "y", "i", "l", "f", "d", "date", "ms", "us", "m")),
-    {"s": "é", "y": b"\xff", "i": 0, "l": 0, "f": float("nan"), "d": float("nan"), "date": 0, "ms": -1, "us": -1, "m": {"x": 5}},
-    {"s": "a", "y": b"", "i": 1, "l": 2**63 - 1, "f": 0.0, "d": 0.0, "date": 19782, "ms": 1709168523456, "us": MICROS, "m": {"k": None}},
+    {
+        "s": "é",
+        "y": b"\xff",
+        "i": 0,
+        "l": 0,
+        "f": float("nan"),
+        "d": float("nan"),
+        "date": 0,
+        "ms": -1,
+        "us": -1,
+        "m": {"x": 5},
+    },
+    {
+        "s": "a",
+        "y": b"",
+        "i": 1,
+        "l": 2**63 - 1,
+        "f": 0.0,
+        "d": 0.0,
+        "date": 19782,
+        "ms": 1709168523456,
+        "us": MICROS,
+        "m": {"k": None},
+    },
 ]
 AVRO_FIELDS = {
     "s": ["null", "string"],
@@ -125,11 +167,18 @@ AVRO = avro_bytes(AVRO_FIELDS, ROWS)
 
 @each(
     "name, column",
-    [(name, column) for name in ("x.parquet", "x.orc", "x.avro") for column in EXPECTED if name != "x.avro" or column not in ("t", "h")],
+    [
+        (name, column)
+        for name in ("x.parquet", "x.orc", "x.avro")
+        for column in EXPECTED
+        if name != "x.avro" or column not in ("t", "h")
+    ],
 )
 def test_formats_agree(name: str, column: str) -> None:
     data = {"x.parquet": PARQUET, "x.orc": ORC, "x.avro": AVRO}[name]
-    data_type = {"ms": "TIMESTAMP(3)", "us": "TIMESTAMP(6)"}.get(column) if name == "x.orc" else None
+    data_type = (
+        {"ms": "TIMESTAMP(3)", "us": "TIMESTAMP(6)"}.get(column) if name == "x.orc" else None
+    )
     hashes, nulls = EXPECTED[column]
     assert hash_column(data, name, column, data_type) == (hashes, 4, nulls)
 
@@ -141,29 +190,46 @@ def test_other_forms_of_columns_in_parquet() -> None:
     data = parquet_bytes(table, use_deprecated_int96_timestamps=True)
     micros = (dt.datetime(1900, 1, 1, 1) - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
     assert hash_column(data, "x.parquet", "t") == ({wang_hash(MICROS), wang_hash(micros)}, 3, 1)
-    assert hash_column(data, "x.parquet", "t", "TIMESTAMP(9)")[0] == {wang_hash(MICROS), wang_hash(micros)}
+    assert hash_column(data, "x.parquet", "t", "TIMESTAMP(9)")[0] == {
+        wang_hash(MICROS),
+        wang_hash(micros),
+    }
 
 
 def test_a_known_type_decides_how_fine_a_timestamp_is() -> None:
     in_millis = {wang_hash(MICROS // 1000), wang_hash(-1)}
     for name, data in (("x.parquet", PARQUET), ("x.orc", ORC), ("x.avro", AVRO)):
         assert hash_column(data, name, "us", "TIMESTAMP(3)")[0] == in_millis
-        assert hash_column(data, name, "ms", "TIMESTAMP(6)")[0] == {wang_hash(MICROS // 1000 * 1000), wang_hash(-1000)}
+        assert hash_column(data, name, "ms", "TIMESTAMP(6)")[0] == {
+            wang_hash(MICROS // 1000 * 1000),
+            wang_hash(-1000),
+        }
 
 
 def test_times_are_milliseconds_of_the_day() -> None:
-    times = pa.table({"t": pa.array([1_234_567_890], pa.time64("us")), "u": pa.array([1_234_567], pa.time32("ms"))})
+    times = pa.table(
+        {
+            "t": pa.array([1_234_567_890], pa.time64("us")),
+            "u": pa.array([1_234_567], pa.time32("ms")),
+        }
+    )
     assert hash_column(parquet_bytes(times), "x.parquet", "t")[0] == {wang_hash(1_234_567)}
     assert hash_column(parquet_bytes(times), "x.parquet", "u")[0] == {wang_hash(1_234_567)}
     stored_as_int = pa.table({"t": pa.array([1_234_567], pa.int32())})
-    assert hash_column(orc_bytes(stored_as_int), "x.orc", "t", "TIME(3)")[0] == {wang_hash(1_234_567)}
+    assert hash_column(orc_bytes(stored_as_int), "x.orc", "t", "TIME(3)")[0] == {
+        wang_hash(1_234_567)
+    }
 
 
 def test_blanks_behind_char_in_orc_do_not_count() -> None:
     padded = pa.table({"c": ["ab   ", "     "]})
     assert hash_column(orc_bytes(padded), "x.orc", "c", "CHAR(5)")[0] == text_hashes(b"ab", b"")
-    assert hash_column(orc_bytes(padded), "x.orc", "c", "VARCHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
-    assert hash_column(parquet_bytes(padded), "x.parquet", "c", "CHAR(5)")[0] == text_hashes(b"ab   ", b"     ")
+    assert hash_column(orc_bytes(padded), "x.orc", "c", "VARCHAR(5)")[0] == text_hashes(
+        b"ab   ", b"     "
+    )
+    assert hash_column(parquet_bytes(padded), "x.parquet", "c", "CHAR(5)")[0] == text_hashes(
+        b"ab   ", b"     "
+    )
 
 
 @each(
@@ -183,7 +249,9 @@ def test_int96_as_paimon_writes_it(when: dt.datetime, negative: bool) -> None:
         if negative and nano_of_day:
             day, nano_of_day = day + 1, nano_of_day - 86_400_000_000_000
         plain = struct.pack("<qi", nano_of_day, day + 2_440_588)
-        assert read_int96(pa.array([bytes(12), plain], pa.binary(12)).slice(1)).cast(pa.int64()).to_pylist() == [micros]
+        assert read_int96(pa.array([bytes(12), plain], pa.binary(12)).slice(1)).cast(
+            pa.int64()
+        ).to_pylist() == [micros]
 
 
 UNHASHABLE = {
@@ -196,7 +264,9 @@ UNHASHABLE = {
 
 
 def test_what_cannot_be_hashed_is_refused_with_a_reason() -> None:
-    data = parquet_bytes(pa.table({"s": ["x"], **{name: values for name, (values, _) in UNHASHABLE.items()}}))
+    data = parquet_bytes(
+        pa.table({"s": ["x"], **{name: values for name, (values, _) in UNHASHABLE.items()}})
+    )
     messages = {name: message for name, (_, message) in UNHASHABLE.items()}
     for column, message in {"missing": "no column", "s[k]": "not a map", **messages}.items():
         with pytest.raises(UsageError, match=message):
@@ -207,9 +277,21 @@ def test_what_cannot_be_hashed_is_refused_with_a_reason() -> None:
         hash_columns(b"a,b", "x.csv", {})
 
 
-@each("column, data_type", [("s", "INT"), ("i", "STRING"), ("f", "DOUBLE"), ("l", "DATE"), ("d", "TIMESTAMP(3)"), ("us", "TIME(3)")])
+@each(
+    "column, data_type",
+    [
+        ("s", "INT"),
+        ("i", "STRING"),
+        ("f", "DOUBLE"),
+        ("l", "DATE"),
+        ("d", "TIMESTAMP(3)"),
+        ("us", "TIME(3)"),
+    ],
+)
 @each("name", ["x.parquet", "x.orc", "x.avro"])
-def test_a_column_stored_as_another_type_is_unreadable(name: str, column: str, data_type: str) -> None:
+def test_a_column_stored_as_another_type_is_unreadable(
+    name: str, column: str, data_type: str
+) -> None:
     data = {"x.parquet": PARQUET, "x.orc": ORC, "x.avro": AVRO}[name]
     with pytest.raises(UnreadableError, match=f"column {column}"):
         hash_column(data, name, column, data_type)
@@ -238,7 +320,12 @@ def test_zones_of_orc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         hash_column(elsewhere, "x.orc", "us", "TIMESTAMP_LTZ(6)")
     old = pa.table({"t": pa.array([dt.datetime(1800, 1, 1)], pa.timestamp("us"))})
     with pytest.raises(UsageError, match="zone"):
-        hash_column(orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"), "x.orc", "t", "TIMESTAMP(6)")
+        hash_column(
+            orc_bytes(old, compression="uncompressed").replace(b"GMT", b"EST"),
+            "x.orc",
+            "t",
+            "TIMESTAMP(6)",
+        )
 
 
 def test_a_file_without_a_time_zone_is_not_taken_for_utc() -> None:

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon import bloom64_spec as spec
 from sbbf_tool.extensions.paimon import index_container
-from sbbf_tool.extensions.paimon.bloom64 import MAX_PROBES, BloomFilter64, build_bloom64, parse_bloom64
+from sbbf_tool.extensions.paimon.bloom64 import (
+    MAX_PROBES,
+    BloomFilter64,
+    build_bloom64,
+    parse_bloom64,
+)
 from sbbf_tool.extensions.paimon.bloom64_spec import compute_sizing, wang_hash
 from sbbf_tool.extensions.paimon.fast_hash import double_keys, float_keys, hash_bytes, hash_longs
 from sbbf_tool.extensions.paimon.index_container import build_container, parse_container
@@ -23,9 +28,17 @@ from support.tables import each
 
 bodies = st.none() | st.binary(max_size=20)
 
-contents = st.dictionaries(st.text(max_size=8), st.dictionaries(st.text(max_size=8), bodies, max_size=3), max_size=4)
+contents = st.dictionaries(
+    st.text(max_size=8), st.dictionaries(st.text(max_size=8), bodies, max_size=3), max_size=4
+)
 
-SAMPLE = build_container({"é": {"bloom-filter": b"\0\0\0\1\7", "bitmap": b"xyz"}, "m[\U0001f600]": {"bloom-filter": None}, "": {}})
+SAMPLE = build_container(
+    {
+        "é": {"bloom-filter": b"\0\0\0\1\7", "bitmap": b"xyz"},
+        "m[\U0001f600]": {"bloom-filter": None},
+        "": {},
+    }
+)
 
 
 @given(contents)
@@ -49,10 +62,18 @@ def test_the_bytes_of_a_container() -> None:
 
 def test_a_column_named_twice_adds_up_and_the_last_of_a_kind_counts() -> None:
     """Beside the directory, the head has redundant bytes, which are ignored."""
-    entries = [b"\0\1" + kind + struct.pack(">ii", at, 1) for kind, at in ((b"a", 81), (b"b", 82), (b"b", 83))]
-    column = b"\0\1c" + struct.pack(">i", 2) + b"".join(entries[:2]), b"\0\1c" + struct.pack(">i", 1) + entries[2]
+    entries = [
+        b"\0\1" + kind + struct.pack(">ii", at, 1)
+        for kind, at in ((b"a", 81), (b"b", 82), (b"b", 83))
+    ]
+    column = (
+        b"\0\1c" + struct.pack(">i", 2) + b"".join(entries[:2]),
+        b"\0\1c" + struct.pack(">i", 1) + entries[2],
+    )
     head = b"".join(column) + struct.pack(">i", 10) + b"redundancy"
-    container = parse_container(bytes.fromhex("00054e4ed01a35ae") + struct.pack(">iii", 1, 81, 2) + head + b"123")
+    container = parse_container(
+        bytes.fromhex("00054e4ed01a35ae") + struct.pack(">iii", 1, 81, 2) + head + b"123"
+    )
     assert container.bodies == {"c": {"a": b"1", "b": b"3"}}
 
 
@@ -72,7 +93,15 @@ def test_what_is_unreadable() -> None:
         struct.pack_into(">i", damaged, offset, value)
         with pytest.raises(UnreadableError, match=message):
             parse_container(bytes(damaged))
-    for start, length in ((-2, 0), (0, 1), (19, 1), (10**6, 1), (2**31 - 1, 2**31 - 1), (53, -1), (53, 6)):
+    for start, length in (
+        (-2, 0),
+        (0, 1),
+        (19, 1),
+        (10**6, 1),
+        (2**31 - 1, 2**31 - 1),
+        (53, -1),
+        (53, 6),
+    ):
         damaged = bytearray(PLAIN)
         struct.pack_into(">ii", damaged, 53 - 12, start, length)
         with pytest.raises(UnreadableError):
@@ -92,22 +121,33 @@ def test_a_container_has_at_most_the_bytes_of_a_java_array(monkeypatch: pytest.M
 
 hashes64 = st.integers(0, 2**64 - 1)
 
-awkward = st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 0x80000000_80000000])
+awkward = st.sampled_from(
+    [0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1, 0x80000000_80000000]
+)
 
 
 def as_array(hashes: list[int]) -> np.ndarray:
     return np.array(hashes, np.uint64)
 
 
-@given(st.lists(hashes64 | awkward, max_size=30), st.integers(1, 40), st.integers(0, 70), st.lists(hashes64 | awkward, max_size=30))
-def test_the_fast_kernel_is_the_plain_one(inserted: list[int], size: int, k: int, queries: list[int]) -> None:
+@given(
+    st.lists(hashes64 | awkward, max_size=30),
+    st.integers(1, 40),
+    st.integers(0, 70),
+    st.lists(hashes64 | awkward, max_size=30),
+)
+def test_the_fast_kernel_is_the_plain_one(
+    inserted: list[int], size: int, k: int, queries: list[int]
+) -> None:
     bits = bytearray(size)
     for value in inserted:
         spec.insert(bits, k, value)
     bloom = BloomFilter64(np.zeros(size, np.uint8), k)
     bloom.insert(as_array(inserted))
     assert bloom.bits.tobytes() == bytes(bits)
-    assert bloom.contains(as_array(queries)).tolist() == [spec.contains(bits, k, value) for value in queries]
+    assert bloom.contains(as_array(queries)).tolist() == [
+        spec.contains(bits, k, value) for value in queries
+    ]
     assert bloom.contains(as_array(inserted)).all()
     assert bloom.fill_ratio == sum(byte.bit_count() for byte in bits) / bloom.num_bits
 
@@ -171,7 +211,9 @@ def test_a_huge_k_is_answered_in_bounded_time() -> None:
         (1, 5e-324, (1552, 1076)),
     ],
 )
-def test_sizing_where_java_arithmetic_shows(items: int, fpp: float, sizing: tuple[int, int]) -> None:
+def test_sizing_where_java_arithmetic_shows(
+    items: int, fpp: float, sizing: tuple[int, int]
+) -> None:
     assert compute_sizing(items, fpp) == sizing
     for too_many, rate in ((100_000_000, 1e-6), (1, 0.0), (100, 1.5), (2**63, 0.1), (2**31, 0.1)):
         with pytest.raises(UsageError):
@@ -182,7 +224,14 @@ longs = st.integers(-(2**63), 2**63 - 1)
 
 
 @each(
-    "value, expected", [(0, 0), (1, 0x5BCA7C69B794F8CE), (-1, 0x5BCA868437950D03), (10, 0x95EA2955ABD45275), (-(2**63), 0x3BE7D0F7780DE548)]
+    "value, expected",
+    [
+        (0, 0),
+        (1, 0x5BCA7C69B794F8CE),
+        (-1, 0x5BCA868437950D03),
+        (10, 0x95EA2955ABD45275),
+        (-(2**63), 0x3BE7D0F7780DE548),
+    ],
 )
 def test_published_integers(value: int, expected: int) -> None:
     assert wang_hash(value) == expected
@@ -195,9 +244,13 @@ def test_many_integers_hash_as_one_by_one(values: list[int]) -> None:
 
 
 def test_every_nan_is_the_canonical_one_and_zeros_differ() -> None:
-    singles = np.array([0x7FC00000, 0xFFC12345, 0x7F800001, 0, 0x80000000, 0x3F800000], np.uint32).view(np.float32)
+    singles = np.array(
+        [0x7FC00000, 0xFFC12345, 0x7F800001, 0, 0x80000000, 0x3F800000], np.uint32
+    ).view(np.float32)
     assert float_keys(singles).tolist() == [0x7FC00000] * 3 + [0, -0x80000000, 0x3F800000]
-    doubles = np.array([0x7FF8000000000000, 0xFFF8000012345678, 0, 1 << 63], np.uint64).view(np.float64)
+    doubles = np.array([0x7FF8000000000000, 0xFFF8000012345678, 0, 1 << 63], np.uint64).view(
+        np.float64
+    )
     assert double_keys(doubles).tolist() == [0x7FF8000000000000] * 2 + [0, -(2**63)]
 
 
@@ -267,7 +320,9 @@ def test_a_float_is_the_nearest_to_its_decimal(bits: int, off: int) -> None:
         return  # sixty decimal places do not distinguish such numbers
     exact = Fraction(text)
     distances = abs(exact - Fraction(float(low))), abs(exact - Fraction(float(high)))
-    expected = bits + (distances[1] < distances[0] or (distances[0] == distances[1] and bits % 2 == 1))
+    expected = bits + (
+        distances[1] < distances[0] or (distances[0] == distances[1] and bits % 2 == 1)
+    )
     assert parse_literal(text, parse_type_text("FLOAT")).key == expected
 
 

@@ -13,10 +13,29 @@ from hypothesis import strategies as st
 
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.index_container import build_utf, parse_utf
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, parse_manifest_threshold, parse_memory_size
+from sbbf_tool.extensions.paimon.index_options import (
+    IndexRequest,
+    parse_bloom_columns,
+    parse_manifest_threshold,
+    parse_memory_size,
+)
 from sbbf_tool.extensions.paimon.manifest import partition_stats
-from sbbf_tool.extensions.paimon.partition import Timestamp, Value, build_row, build_segments, display_value, escape, parse_row
-from sbbf_tool.extensions.paimon.table_schema import DataType, TableSchema, parse_data_type, parse_fields, parse_type_text
+from sbbf_tool.extensions.paimon.partition import (
+    Timestamp,
+    Value,
+    build_row,
+    build_segments,
+    display_value,
+    escape,
+    parse_row,
+)
+from sbbf_tool.extensions.paimon.table_schema import (
+    DataType,
+    TableSchema,
+    parse_data_type,
+    parse_fields,
+    parse_type_text,
+)
 from support.tables import each
 
 text_with_surrogates = st.text(st.characters(exclude_categories=()), max_size=30)
@@ -29,7 +48,14 @@ def test_any_name_comes_back(name: str) -> None:
     assert parse_utf(data, 0, len(data)) == (combined_name, len(data))
 
 
-NAMES = [("", "0000"), ("a", "000161"), ("\0", "0002c080"), ("é", "0002c3a9"), ("日", "0003e697a5"), ("\U0001f600", "0006eda0bdedb880")]
+NAMES = [
+    ("", "0000"),
+    ("a", "000161"),
+    ("\0", "0002c080"),
+    ("é", "0002c3a9"),
+    ("日", "0003e697a5"),
+    ("\U0001f600", "0006eda0bdedb880"),
+]
 
 
 def test_the_bytes_of_names() -> None:
@@ -53,7 +79,10 @@ def test_the_bytes_of_names() -> None:
         ("TIME", "TIME(0)"),
         ("NUMERIC(5,2)", "DECIMAL(5, 2)"),
         ("DOUBLE PRECISION", "DOUBLE"),
-        ("MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL", "MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL"),
+        (
+            "MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL",
+            "MAP<STRING NOT NULL, TIMESTAMP(3)> NOT NULL",
+        ),
     ],
 )
 def test_type_texts(text: str, expected: str) -> None:
@@ -114,7 +143,15 @@ TYPES_AND_VALUES: list[tuple[str, list[Value]]] = [
     ("TIMESTAMP(9)", [Timestamp(-5, 999_999)]),
     ("DECIMAL(9, 2)", [Decimal("-12.34")]),
     ("DECIMAL(38, 20)", [Decimal("-123456789012345678.01234567890123456789"), Decimal(10) ** 17]),
-    ("DECIMAL(30, 3)", [Decimal("-0.001"), Decimal("128"), Decimal("-32.768"), Decimal("12345678901234567890.123")]),
+    (
+        "DECIMAL(30, 3)",
+        [
+            Decimal("-0.001"),
+            Decimal("128"),
+            Decimal("-32.768"),
+            Decimal("12345678901234567890.123"),
+        ],
+    ),
 ]
 
 
@@ -142,13 +179,26 @@ def test_rows_come_back() -> None:
         ("DECIMAL(18, 0)", Decimal(-2), "fe" + "ff" * 7),
         ("DECIMAL(18, 18)", Decimal("0.000000000000000002"), "02" + "00" * 7),
         *(
-            ("DECIMAL(19, 0)", Decimal(unscaled), f"0{len(stored) // 2}00000010000000" + stored.ljust(32, "0"))
-            for unscaled, stored in ((0, "00"), (127, "7f"), (128, "0080"), (-1, "ff"), (-128, "80"), (-129, "ff7f"))
+            (
+                "DECIMAL(19, 0)",
+                Decimal(unscaled),
+                f"0{len(stored) // 2}00000010000000" + stored.ljust(32, "0"),
+            )
+            for unscaled, stored in (
+                (0, "00"),
+                (127, "7f"),
+                (128, "0080"),
+                (-1, "ff"),
+                (-128, "80"),
+                (-129, "ff7f"),
+            )
         ),
         ("DECIMAL(38, 38)", Decimal("2e-38"), "0100000010000000" + "02" + "00" * 15),
     ],
 )
-def test_short_fields_are_inline_and_longer_ones_follow_the_fields(text: str, value: Value, field: str) -> None:
+def test_short_fields_are_inline_and_longer_ones_follow_the_fields(
+    text: str, value: Value, field: str
+) -> None:
     """The first byte after the only field has offset 16; decimals have the bytes of Java's BigInteger."""
     data_type = parse_type_text(text)
     row = bytes.fromhex("00000001" + "00" * 8 + field)
@@ -178,10 +228,14 @@ def parse_int(text: str) -> object:
 
 
 def parse_as(data_type: DataType) -> object:
-    return parse_row(bytes.fromhex("00000001" + "00" * 8 + "0100000010000000" + "02" + "00" * 15), [data_type])
+    return parse_row(
+        bytes.fromhex("00000001" + "00" * 8 + "0100000010000000" + "02" + "00" * 15), [data_type]
+    )
 
 
-NESTED_WITHOUT_END: object = reduce(lambda nested, _: {"type": "ARRAY", "element": nested}, range(200), "INT")
+NESTED_WITHOUT_END: object = reduce(
+    lambda nested, _: {"type": "ARRAY", "element": nested}, range(200), "INT"
+)
 
 
 @each("parse, values, message", [
@@ -194,7 +248,9 @@ NESTED_WITHOUT_END: object = reduce(lambda nested, _: {"type": "ARRAY", "element
     (parse_as, [DataType("DECIMAL", 39, 0), parse_type_text("DECIMAL(999999999, 2)")], "DECIMAL"),
     (parse_as, [parse_type_text("DECIMAL(9, 999999999)"), DataType("ARRAY", value=DataType("INT"))], None),
 ])  # fmt: skip
-def test_what_is_unreadable(parse: Callable[[Any], object], values: list[object], message: str | None) -> None:
+def test_what_is_unreadable(
+    parse: Callable[[Any], object], values: list[object], message: str | None
+) -> None:
     for value in values:
         with pytest.raises(UnreadableError, match=message):
             parse(value)
@@ -209,7 +265,9 @@ def test_rows_of_noise(data: bytes, text: str) -> None:
         row = parse_row(data, types)
     except UnreadableError:
         return
-    assert repr(parse_row(build_row(row, types), types)) == repr(row)  # by its text, as NaN equals nothing
+    assert repr(parse_row(build_row(row, types), types)) == repr(
+        row
+    )  # by its text, as NaN equals nothing
 
 
 @each(
@@ -221,8 +279,15 @@ def test_rows_of_noise(data: bytes, text: str) -> None:
         ("INT", [None], None, None),
     ],
 )
-def test_partitions_of_a_manifest_have_the_order_of_java(kind: str, values: list[Value], least: Value, greatest: Value) -> None:
+def test_partitions_of_a_manifest_have_the_order_of_java(
+    kind: str, values: list[Value], least: Value, greatest: Value
+) -> None:
     schema = TableSchema(0, parse_fields([{"id": 0, "name": "p", "type": kind}]), ("p",), (), {})
-    stats = partition_stats([build_row([value], schema.partition_types) for value in values], schema)
+    stats = partition_stats(
+        [build_row([value], schema.partition_types) for value in values], schema
+    )
     rows = [build_row([bound], schema.partition_types) for bound in (least, greatest)]
-    assert [stats["_MIN_VALUES"], stats["_MAX_VALUES"], stats["_NULL_COUNTS"]] == [*rows, [values.count(None)]]
+    assert [stats["_MIN_VALUES"], stats["_MAX_VALUES"], stats["_NULL_COUNTS"]] == [
+        *rows,
+        [values.count(None)],
+    ]

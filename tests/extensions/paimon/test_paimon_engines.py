@@ -24,7 +24,11 @@ from sbbf_tool.extensions.paimon.index_container import parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest
 from sbbf_tool.extensions.paimon.publish import publish
 from sbbf_tool.extensions.paimon.table import PaimonTable, find_index, open_table
-from sbbf_tool.extensions.paimon.table_schema import indexed_type, parse_indexed_column, parse_type_text
+from sbbf_tool.extensions.paimon.table_schema import (
+    indexed_type,
+    parse_indexed_column,
+    parse_type_text,
+)
 from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 from sbbf_tool.extensions.paimon.verbs.build import build
 from sbbf_tool.extensions.paimon.verbs.inspect import inspect_paimon
@@ -70,9 +74,12 @@ class PaimonJava:
 
     def query(self, table: Path, column: str, literal: str) -> tuple[set[str], set[int], set[int]]:
         """Return the planned data files, the ids of the rows that were read, and the ids of the matching rows."""
-        planned_files, files_read, passed = (text.strip("[]") for text in self.ask("query", str(table), column, literal))
+        planned_files, files_read, passed = (
+            text.strip("[]") for text in self.ask("query", str(table), column, literal)
+        )
         return set(planned_files.split(", ")) - {""}, *(
-            ({int(number) for number in text.split(", ") if number}) for text in (files_read, passed)
+            ({int(number) for number in text.split(", ") if number})
+            for text in (files_read, passed)
         )
 
     def close(self) -> None:
@@ -91,7 +98,17 @@ def _jar() -> Path:
 
 def _download_jar(folder: Path) -> None:
     options = ("-q", "--no-deps", "--no-binary", ":all:")
-    run("pypaimon 0.2.0", sys.executable, "-m", "pip", "download", *options, "pypaimon==0.2.0", "-d", str(folder))
+    run(
+        "pypaimon 0.2.0",
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        *options,
+        "pypaimon==0.2.0",
+        "-d",
+        str(folder),
+    )
     with tarfile.open(next(folder.glob("pypaimon-0.2.0.tar.gz"))) as archive:
         for member in archive:
             if member.name.endswith(".jar"):
@@ -102,7 +119,9 @@ def _download_jar(folder: Path) -> None:
 def _hadoop_jars() -> list[str]:
     spark = importlib.util.find_spec("pyspark")
     if spark is None or spark.origin is None:
-        raise NotInstallableError("paimon-java cannot run: PySpark, whose jars have the Hadoop classes it needs, is not installed")
+        raise NotInstallableError(
+            "paimon-java cannot run: PySpark, whose jars have the Hadoop classes it needs, is not installed"
+        )
     jars = Path(spark.origin).parent / "jars"
     return [str(path) for path in sorted(jars.glob("*.jar")) if path.name.startswith(_HADOOP)]
 
@@ -146,14 +165,26 @@ def test_every_data_file_is_found_and_no_index_loses_anything(warehouse: Path) -
 LITERALS: dict[str, list[tuple[str, str]]] = {
     "STRING": [(text, text) for text in ("", "c1", "c99", "nowhere", "日本")],
     "BYTES": [("0x", ""), ("0x00ff", "00ff")],
-    "BIGINT": [(text, text) for text in ("0", "1000", "-1", "9223372036854775807", "-9223372036854775808")],
+    "BIGINT": [
+        (text, text) for text in ("0", "1000", "-1", "9223372036854775807", "-9223372036854775808")
+    ],
     "INT": [(text, text) for text in ("0", "-2147483648", "7")],
     "SMALLINT": [(text, text) for text in ("0", "-32768", "12")],
     "TINYINT": [(str(each), str(each)) for each in range(-128, 128)],
     "DATE": [("0001-01-01", "-719162"), ("1970-01-01", "0"), ("2024-02-29", "19782")],
     "TIME": [("00:00:00", "0"), ("23:59:59.999", "86399999")],
-    "FLOAT": [("NaN", "7fc12345"), ("-0", "80000000"), ("0", "0"), ("0.1", "3dcccccd"), ("-Infinity", "ff800000")],
-    "DOUBLE": [("NaN", "fff8000000000001"), ("-0", "8000000000000000"), ("0.1", "3fb999999999999a")],
+    "FLOAT": [
+        ("NaN", "7fc12345"),
+        ("-0", "80000000"),
+        ("0", "0"),
+        ("0.1", "3dcccccd"),
+        ("-Infinity", "ff800000"),
+    ],
+    "DOUBLE": [
+        ("NaN", "fff8000000000001"),
+        ("-0", "8000000000000000"),
+        ("0.1", "3fb999999999999a"),
+    ],
     "TIMESTAMP": [
         ("1969-12-31T23:59:59.999999999", "-1:999999"),
         ("2024-02-29T01:02:03.456789", "1709168523456:789000"),
@@ -179,7 +210,9 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
                 continue
             schema = table.schema_of(live.file)
             columns = list(container.indexes)
-            own = build(table.files, live.path, [IndexRequest(column, fpp=0.3) for column in columns]).container
+            own = build(
+                table.files, live.path, [IndexRequest(column, fpp=0.3) for column in columns]
+            ).container
             for ours in (container, parse_container(own)):
                 path.write_bytes(ours.data)
                 for column in columns:
@@ -187,9 +220,16 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
                     assert data_type is not None
                     pairs = LITERALS[data_type.root]
                     (theirs,) = java.ask(
-                        "container", str(path), column, str(parse_type_text(str(data_type))), *(literal for _, literal in pairs)
+                        "container",
+                        str(path),
+                        column,
+                        str(parse_type_text(str(data_type))),
+                        *(literal for _, literal in pairs),
                     )
-                    mine = [probe_container(ours, column, text, parse_literal(text, data_type)).may_hold for text, _ in pairs]
+                    mine = [
+                        probe_container(ours, column, text, parse_literal(text, data_type)).may_hold
+                        for text, _ in pairs
+                    ]
                     assert [each == "1" for each in theirs] == mine, f"{live.path} {column}"
                     queries += len(pairs)
                     skipped += mine.count(False)
@@ -199,7 +239,9 @@ def test_both_readers_answer_alike(java: PaimonJava, warehouse: Path, tmp_path: 
 
 @pytest.mark.parametrize("data_format", ["parquet", "orc", "avro"])
 @pytest.mark.parametrize("place", ["file", "embedded"])
-def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path, tmp_path: Path, data_format: str, place: str) -> None:
+def test_indexes_added_to_its_tables_are_used(
+    java: PaimonJava, warehouse: Path, tmp_path: Path, data_format: str, place: str
+) -> None:
     """The value ranges of three data files overlap, so that only an index can locate a value."""
     plain = warehouse / f"plain_{data_format}_{place}"
     table = tmp_path / "indexed"
@@ -226,7 +268,9 @@ def test_indexes_added_to_its_tables_are_used(java: PaimonJava, warehouse: Path,
 
 
 @pytest.mark.parametrize("place", ["file", "embedded"])
-def test_indexes_that_come_and_go_keep_the_rows(java: PaimonJava, warehouse: Path, tmp_path: Path, place: str) -> None:
+def test_indexes_that_come_and_go_keep_the_rows(
+    java: PaimonJava, warehouse: Path, tmp_path: Path, place: str
+) -> None:
     """Paimon expects each entry of a manifest once: it reads and commits on top of tables whose entries recur."""
     plain, table = warehouse / f"plain_parquet_{place}", tmp_path / "table"
     shutil.copytree(plain, table)
@@ -248,7 +292,9 @@ def test_indexes_that_come_and_go_keep_the_rows(java: PaimonJava, warehouse: Pat
     assert not verify_paimon(table).problems
 
 
-def test_partitioned_tables_keep_their_rows(java: PaimonJava, warehouse: Path, tmp_path: Path) -> None:
+def test_partitioned_tables_keep_their_rows(
+    java: PaimonJava, warehouse: Path, tmp_path: Path
+) -> None:
     tables = sorted(warehouse.glob("partitions_*"))
     assert tables
     for plain in tables:

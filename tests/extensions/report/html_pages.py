@@ -109,7 +109,11 @@ def parse_page(text: str) -> ParsedPage:
             if name == "aria-labelledby":
                 assert value is not None
                 assert set(value.split()) <= set(page.ids), value
-    (policy,) = [attributes["content"] for tag, attributes in page.elements if attributes.get("http-equiv") == "Content-Security-Policy"]
+    (policy,) = [
+        attributes["content"]
+        for tag, attributes in page.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert policy is not None
     assert policy.startswith("default-src 'none'; ")
     return page

@@ -53,7 +53,9 @@ def test_the_tables_have_the_numbers_of_inspect_and_check(path, page, capsys):
         return
     report, checks = sbbf_tool.inspect(path), sbbf_tool.check(path)
     content = read_page(page)
-    assert out == (f"{page}: 1 file, {count(report.filters, 'filter')}, {count(checks.findings, 'finding')}\n")
+    assert out == (
+        f"{page}: 1 file, {count(report.filters, 'filter')}, {count(checks.findings, 'finding')}\n"
+    )
     by_content = content.table("Bytes by content")
     assert sum(by_content.column("bytes")) == report.file_bytes
     sizes = dict(zip(by_content.column("content"), by_content.column("bytes"), strict=True))
@@ -66,13 +68,21 @@ def test_the_tables_have_the_numbers_of_inspect_and_check(path, page, capsys):
     measured_filters = [row for row in report.filters if row.estimated_fpp is not None]
     rates = content.table("Filters")
     assert rates.column("false-positive rate") == [row.estimated_fpp for row in measured_filters]
-    assert rates.column("bits per value") == [number(row.bits_per_value) for row in measured_filters]
-    assert rates.column("distinct values (estimated)") == [number(row.estimated_ndv) for row in measured_filters]
+    assert rates.column("bits per value") == [
+        number(row.bits_per_value) for row in measured_filters
+    ]
+    assert rates.column("distinct values (estimated)") == [
+        number(row.estimated_ndv) for row in measured_filters
+    ]
     fill = content.table("Fill of each filter")
-    assert fill.column("bits set") == [number(row.fill_ratio) for row in report.filters if row.has_filter]
+    assert fill.column("bits set") == [
+        number(row.fill_ratio) for row in report.filters if row.has_filter
+    ]
     columns = content.table("Columns with filters")
     assert columns.column("bytes of filters") == [total.filter_bytes for total in report.columns]
-    assert columns.column("mean false-positive rate") == [number(total.mean_fpp) for total in report.columns]
+    assert columns.column("mean false-positive rate") == [
+        number(total.mean_fpp) for total in report.columns
+    ]
     if checks.findings:
         findings = content.table("Findings")
         assert findings.column("rule") == [finding.rule for finding in checks.findings]
@@ -99,7 +109,9 @@ def test_a_filter_with_false_negatives_is_marked_in_the_pictures(defect, tmp_pat
     content, text = read_page(page), page.read_text()
     fill = content.table("Fill of each filter")
     rows = zip(fill.column("column"), fill.column("row group"), fill.column("problem"), strict=True)
-    assert {(column, row_group) for column, row_group, problem in rows if defect in problem} == places
+    assert {
+        (column, row_group) for column, row_group, problem in rows if defect in problem
+    } == places
     assert text.count('class="mark heat alarm"') == len(places)
     assert "a row group that they exclude may still hold the value" in text
     assert ("it is empty, and excludes every value" in text) == (defect == "empty-filter")
@@ -186,8 +198,25 @@ def test_encrypted_files(page, capsys):
     assert run(["report", locked, "-o", str(page), "--allow", "overwrite"]) == 4
     assert capsys.readouterr().err.count("\n") == 1
     assert not page.exists()
-    assert run(["report", locked, "-o", str(page), "--allow", "overwrite", "--keys", str(folder / "keys.json")]) == 0
-    assert sum(read_page(page).table("Bytes by content").column("bytes")) == Path(locked).stat().st_size
+    assert (
+        run(
+            [
+                "report",
+                locked,
+                "-o",
+                str(page),
+                "--allow",
+                "overwrite",
+                "--keys",
+                str(folder / "keys.json"),
+            ]
+        )
+        == 0
+    )
+    assert (
+        sum(read_page(page).table("Bytes by content").column("bytes"))
+        == Path(locked).stat().st_size
+    )
     signed = folder / "java-signed.parquet.encrypted"
     assert write_report(signed, page).filters == 0
     assert sum(read_page(page).table("Bytes by content").column("bytes")) == signed.stat().st_size
@@ -201,7 +230,10 @@ class TestQueries:
         report = sbbf_tool.explain(path, "id", "5")
         for engine in report.engines:
             (row,) = [row for row in table.rows if engine.name in str(row[0]).split(", ")]
-            assert row[1:] == [engine.steps.count(step) for step in ("statistics", "dictionary", "filter", "read", "harm")]
+            assert row[1:] == [
+                engine.steps.count(step)
+                for step in ("statistics", "dictionary", "filter", "read", "harm")
+            ]
 
 
 class TestComparison:
@@ -211,7 +243,21 @@ class TestComparison:
         assert run(["inspect", str(path), "--report", str(earlier)]) == 0
         before = sbbf_tool.inspect(path)
         sbbf_tool.add_filters(path, ["id", "name"], in_place=True)
-        assert run(["report", str(path), "-o", str(page), "--allow", "overwrite", "--baseline", str(earlier)]) == 0
+        assert (
+            run(
+                [
+                    "report",
+                    str(path),
+                    "-o",
+                    str(page),
+                    "--allow",
+                    "overwrite",
+                    "--baseline",
+                    str(earlier),
+                ]
+            )
+            == 0
+        )
         now = sbbf_tool.inspect(path)
         content = read_page(page)
         rows = {row[0]: row[1:] for row in content.table("All files").rows}
@@ -223,7 +269,9 @@ class TestComparison:
         }
         columns = content.table("Filters by column")
         assert columns.column("column") == ["id", "name"]
-        assert [row[2] for row in columns.rows] == [total.row_groups_with_filter for total in now.columns]
+        assert [row[2] for row in columns.rows] == [
+            total.row_groups_with_filter for total in now.columns
+        ]
         # The bar of the earlier file is above that of the file now.
         assert f"before: {before.file_bytes / 1000:.1f} kB" in "".join(content.texts)
 
@@ -236,7 +284,11 @@ def lake(tmp_path: Path) -> Path:
         for at in range(2):
             path = folder / f"day=2026-01-0{day}" / f"{at}.parquet"
             values = range(day * 1000 + at, day * 1000 + at + 500)
-            pq.write_table(pa.table({"id": values, "k": [f"k{value % 50}" for value in values]}), path, row_group_size=250)
+            pq.write_table(
+                pa.table({"id": values, "k": [f"k{value % 50}" for value in values]}),
+                path,
+                row_group_size=250,
+            )
             if (day, at) != (2, 1):
                 sbbf_tool.add_filters(path, ["id", "k"] if day == 1 else "id", in_place=True)
     return folder
@@ -244,11 +296,30 @@ def lake(tmp_path: Path) -> Path:
 
 def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
     page = tmp_path / "page.html"
-    assert run(["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "id = 1700", "--format", "json"]) == 0
+    assert (
+        run(
+            [
+                "report",
+                str(lake),
+                "-o",
+                str(page),
+                "--allow",
+                "overwrite",
+                "--query",
+                "id = 1700",
+                "--format",
+                "json",
+            ]
+        )
+        == 0
+    )
     document = json.loads(capsys.readouterr().out)
     reports = [sbbf_tool.inspect(path) for path in sorted(lake.rglob("*.parquet"))]
     filters = [row for report in reports for row in report.filters]
-    assert {name: document[name] for name in ("schema", "output", "bytes", "files", "row_groups", "filters", "exit_code")} == {
+    assert {
+        name: document[name]
+        for name in ("schema", "output", "bytes", "files", "row_groups", "filters", "exit_code")
+    } == {
         "schema": "sbbf.report",
         "output": str(page),
         "bytes": page.stat().st_size,
@@ -258,14 +329,30 @@ def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
         "exit_code": 0,
     }
     content = parse_page(page.read_text())
-    assert content.figures == ["bytes", "rates", "folds", "fill", "partitions", "distribution", "query_1"]
+    assert content.figures == [
+        "bytes",
+        "rates",
+        "folds",
+        "fill",
+        "partitions",
+        "distribution",
+        "query_1",
+    ]
     columns = {row[0]: row[1:] for row in content.table("Columns with filters").rows}
     for name in ("id", "k"):
         of_column = [row for row in filters if row.column == name]
         rates = [row.estimated_fpp for row in of_column]
         size = sum(row.header_bytes + row.bitset_bytes for row in of_column)
-        assert columns[name] == [len(of_column), 12, size, pytest.approx(sum(rates) / len(rates)), max(rates)]
-    partitions = {(row[0], row[1]): row[2:5] for row in content.table("Filters by partition and column").rows}
+        assert columns[name] == [
+            len(of_column),
+            12,
+            size,
+            pytest.approx(sum(rates) / len(rates)),
+            max(rates),
+        ]
+    partitions = {
+        (row[0], row[1]): row[2:5] for row in content.table("Filters by partition and column").rows
+    }
     assert partitions == {
         ("day=2026-01-01", "id"): [2, 4, 4],
         ("day=2026-01-01", "k"): [2, 4, 4],
@@ -280,11 +367,19 @@ def test_the_sums_are_those_of_inspect(lake, tmp_path, capsys):
 
 
 def test_the_worst_file_is_the_first(tmp_path, page):
-    names = ["wrong-length", "int96-form-missing", "not-power-of-two", "missing-length", "identical-blocks"]
+    names = [
+        "wrong-length",
+        "int96-form-missing",
+        "not-power-of-two",
+        "missing-length",
+        "identical-blocks",
+    ]
     for name in names:
         DEFECTS[name].make(tmp_path / f"{name}.parquet")
     assert run(["report", str(tmp_path), "-o", str(page), "--allow", "overwrite"]) == 0
-    assert [Path(file).stem for file in read_page(page).table("The worst files").column("file")] == names
+    assert [
+        Path(file).stem for file in read_page(page).table("The worst files").column("file")
+    ] == names
 
 
 def test_files_that_cannot_be_read_are_listed(lake, tmp_path, capsys):
@@ -308,16 +403,43 @@ def test_a_table(tmp_path):
     report = write_report(tmp_path / "orders", page, queries="id = 7")
     assert (report.files, report.filters) == (2, 2)
     content = parse_page(page.read_text())
-    assert {row[0] for row in content.table("Filters by partition and column").rows} == {"day=a", "day=b"}
-    assert run(["report", str(tmp_path / "orders"), "-o", str(page), "--allow", "overwrite", "--query", "nothing = 7"]) == 2
+    assert {row[0] for row in content.table("Filters by partition and column").rows} == {
+        "day=a",
+        "day=b",
+    }
+    assert (
+        run(
+            [
+                "report",
+                str(tmp_path / "orders"),
+                "-o",
+                str(page),
+                "--allow",
+                "overwrite",
+                "--query",
+                "nothing = 7",
+            ]
+        )
+        == 2
+    )
 
 
 def test_a_column_that_only_some_files_have(lake, tmp_path, capsys):
     pq.write_table(pa.table({"other": [1]}), lake / "day=2026-01-01" / "other.parquet")
     page = tmp_path / "page.html"
-    assert run(["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "id = 7"]) == 0
-    assert "1 file without a column of it: there is no column 'id'" in " ".join(parse_page(page.read_text()).texts)
-    assert run(["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "nothing = 7"]) == 2
+    assert (
+        run(["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "id = 7"])
+        == 0
+    )
+    assert "1 file without a column of it: there is no column 'id'" in " ".join(
+        parse_page(page.read_text()).texts
+    )
+    assert (
+        run(
+            ["report", str(lake), "-o", str(page), "--allow", "overwrite", "--query", "nothing = 7"]
+        )
+        == 2
+    )
     assert "no file has the column" in capsys.readouterr().err
 
 
@@ -333,8 +455,12 @@ def synthetic_files(numbers: range) -> Iterator[FileContents]:
             replace(each, column=column, estimated_fpp=rate, bits_per_value=bits)
             for each, column in zip(contents.inspect.filters, names, strict=False)
         )
-        columns = tuple(replace(detail, column=column) for detail, column in zip(details, names, strict=True))
-        yield replace(contents, inspect=replace(contents.inspect, file=name, filters=filters), filters=columns)
+        columns = tuple(
+            replace(detail, column=column) for detail, column in zip(details, names, strict=True)
+        )
+        yield replace(
+            contents, inspect=replace(contents.inspect, file=name, filters=filters), filters=columns
+        )
 
 
 @pytest.mark.heavy
@@ -364,7 +490,9 @@ def test_a_page_about_20_000_files_is_below_a_megabyte():
 @pytest.mark.heavy
 def test_a_file_of_many_row_groups_is_shown_in_bins(tmp_path):
     path, page = tmp_path / "many.parquet", tmp_path / "page.html"
-    pq.write_table(pa.table({name: range(2400) for name in "ab"}), path, row_group_size=2, use_dictionary=False)
+    pq.write_table(
+        pa.table({name: range(2400) for name in "ab"}), path, row_group_size=2, use_dictionary=False
+    )
     sbbf_tool.add_filters(path, ["a", "b"], in_place=True)
     write_report(path, page, queries=["a = 5"], quick=True)
     content = parse_page(page.read_text())

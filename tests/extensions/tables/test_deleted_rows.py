@@ -19,7 +19,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from extensions.tables.iceberg.iceberg_tables import delete_by_position, delete_by_value, ids_of, open_static, rows, sql_catalog, to_hadoop
+from extensions.tables.iceberg.iceberg_tables import (
+    delete_by_position,
+    delete_by_value,
+    ids_of,
+    open_static,
+    rows,
+    sql_catalog,
+    to_hadoop,
+)
 from sbbf_tool import run as run_verb
 from sbbf_tool.errors import UnreadableError, UsageError
 from sbbf_tool.extensions.tables.deleted_rows import PositionFile, Vector
@@ -29,7 +37,15 @@ from sbbf_tool.extensions.tables.iceberg.scan import DeleteIndex
 from sbbf_tool.file.table_file import UnknownDeletes
 from sbbf_tool.verbs import Probe
 from support.calls import outcome
-from support.delta_logs import add, inline_vector, metadata, protocol, vector_file, write_table_with_vector, write_version
+from support.delta_logs import (
+    add,
+    inline_vector,
+    metadata,
+    protocol,
+    vector_file,
+    write_table_with_vector,
+    write_version,
+)
 from support.delta_tables import copy_table, make_table, rows_of
 from support.ducklakes import SmallLake
 from support.present import count_present
@@ -46,8 +62,12 @@ def draw_rows(seed: int) -> list[int]:
     source = random.Random(seed)
     rows: set[int] = set()
     for _ in range(source.randint(1, 6)):
-        first = source.choice((0, 65_536, 1 << 20, (1 << 32) - 40_000, 5 << 32)) + source.randint(0, 50_000)
-        count, step = source.choice(((10, 7), (60_000, 1), (20_000, 2), (4096, 1), (4097, 3), (1, 1)))
+        first = source.choice((0, 65_536, 1 << 20, (1 << 32) - 40_000, 5 << 32)) + source.randint(
+            0, 50_000
+        )
+        count, step = source.choice(
+            ((10, 7), (60_000, 1), (20_000, 2), (4096, 1), (4097, 3), (1, 1))
+        )
         rows.update(range(first, first + count * step, step))
     return sorted(rows)
 
@@ -60,15 +80,26 @@ def test_a_vector_has_the_rows_that_pyroaring_put_in(seed, with_runs):
     if with_runs:
         bitmap.run_optimize()
     data = struct.pack("<I", 1681511377) + bitmap.serialize()
-    near = np.unique(np.clip(np.add.outer(np.asarray(rows[:: len(rows) // 500 + 1]), [-1, 0, 1, 65_536]).ravel(), 0, None))
-    assert near[Vector(len(rows), data=data).among(near)].tolist() == [row for row in near.tolist() if row in bitmap]
+    near = np.unique(
+        np.clip(
+            np.add.outer(np.asarray(rows[:: len(rows) // 500 + 1]), [-1, 0, 1, 65_536]).ravel(),
+            0,
+            None,
+        )
+    )
+    assert near[Vector(len(rows), data=data).among(near)].tolist() == [
+        row for row in near.tolist() if row in bitmap
+    ]
 
 
 def test_a_damaged_vector_is_unreadable_and_needs_no_memory():
     rows = draw_rows(3)
     bitmap = BitMap64(rows)
     bitmap.run_optimize()
-    data, asked = struct.pack("<I", 1681511377) + bitmap.serialize(), np.asarray(rows[:100], np.int64)
+    data, asked = (
+        struct.pack("<I", 1681511377) + bitmap.serialize(),
+        np.asarray(rows[:100], np.int64),
+    )
     source = random.Random(4)
     for end in (*range(40), *(source.randrange(len(data)) for _ in range(200))):
         with pytest.raises(UnreadableError, match="damaged"):
@@ -127,11 +158,20 @@ def test_a_damaged_position_delete_file_is_unreadable(tmp_path, columns, message
 def test_rows_that_a_delta_table_has_deleted(tmp_path, capsys, kind):
     path = tmp_path / "t"
     write_table_with_vector(path, kind, [3, 17, 18, 39])
-    theirs = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute("select id from t order by id").read_all()
-    assert count_present(path, list(range(45))) == dict.fromkeys(pa.table(theirs)["id"].to_pylist(), 1)
+    theirs = (
+        deltalake.QueryBuilder()
+        .register("t", deltalake.DeltaTable(path))
+        .execute("select id from t order by id")
+        .read_all()
+    )
+    assert count_present(path, list(range(45))) == dict.fromkeys(
+        pa.table(theirs)["id"].to_pylist(), 1
+    )
     assert count_present(path, list(range(45)), all_versions=True) == dict.fromkeys(range(40), 1)
     assert outcome(capsys, "probe", path, "id", 17, "--confirm")[0] == 1
-    assert outcome(capsys, "probe", path, "id", 17)[0] == 0, "only reading shows that a row is deleted"
+    assert outcome(capsys, "probe", path, "id", 17)[0] == 0, (
+        "only reading shows that a row is deleted"
+    )
     for number, code in ((17, 1), (20, 0)):
         assert outcome(capsys, "probe", path, f"id = {number}", "--confirm")[0] == code
         assert outcome(capsys, "probe", path, "*", number, "--confirm")[0] == code
@@ -139,7 +179,9 @@ def test_rows_that_a_delta_table_has_deleted(tmp_path, capsys, kind):
         0,
         f"file,row_group,row,value,column\n{path}/a.parquet,1,20,20,id\n",
     )
-    assert outcome(capsys, "probe", path, "id", 17, "--confirm", "--all-versions", "--format", "names")[:1] == (0,)
+    assert outcome(
+        capsys, "probe", path, "id", 17, "--confirm", "--all-versions", "--format", "names"
+    )[:1] == (0,)
 
 
 def test_a_file_that_the_log_has_twice(tmp_path):
@@ -148,7 +190,9 @@ def test_a_file_that_the_log_has_twice(tmp_path):
     write_table_with_vector(path, "i", [3, 17])
     write_version(path, 2, add("a.parquet", deletionVector=inline_vector([3, 18])))
     rows = list(run_verb(Probe("id", [3, 17, 20, 99], confirm=True), str(path)))
-    assert {(hit.value, hit.answer) for row in rows for hit in row.report.hits} == {(text, "cannot say") for text in ("3", "17", "20")}
+    assert {(hit.value, hit.answer) for row in rows for hit in row.report.hits} == {
+        (text, "cannot say") for text in ("3", "17", "20")
+    }
 
 
 def test_deletes_are_sent_to_processes(tmp_path):
@@ -156,7 +200,9 @@ def test_deletes_are_sent_to_processes(tmp_path):
     files = [f"{number}.parquet" for number in range(60)]
     for number, name in enumerate(files):
         (tmp_path / "t").mkdir(exist_ok=True)
-        pq.write_table(pa.table({"id": range(10 * number, 10 * number + 10)}), tmp_path / "t" / name)
+        pq.write_table(
+            pa.table({"id": range(10 * number, 10 * number + 10)}), tmp_path / "t" / name
+        )
     actions = [add(name, deletionVector=inline_vector([1, 8])) for name in files]
     write_version(tmp_path / "t", 0, protocol(features=["deletionVectors"]), metadata(), *actions)
     expected = [number for number in range(600) if number % 10 not in (1, 8)]
@@ -166,11 +212,29 @@ def test_deletes_are_sent_to_processes(tmp_path):
 @each(
     "change, message, code",
     [
-        (lambda vector: vector.update(cardinality=9), "the deleted rows are unreadable: the deletion vector is damaged", 3),
+        (
+            lambda vector: vector.update(cardinality=9),
+            "the deleted rows are unreadable: the deletion vector is damaged",
+            3,
+        ),
         (lambda vector: vector.update(storageType="x"), "stored in an unknown way", 0),
-        (lambda vector: vector.update(pathOrInlineDv="*"), "the deleted rows are unreadable: the deletion vector is damaged", 3),
-        (lambda vector: vector.update(storageType="u", pathOrInlineDv="ä"), "its deletion vector is damaged", 0),
-        (lambda vector: vector.update(storageType="u", pathOrInlineDv="^-aqEH.-t@S}K{vb[*k^", offset=1), "no such file", 3),
+        (
+            lambda vector: vector.update(pathOrInlineDv="*"),
+            "the deleted rows are unreadable: the deletion vector is damaged",
+            3,
+        ),
+        (
+            lambda vector: vector.update(storageType="u", pathOrInlineDv="ä"),
+            "its deletion vector is damaged",
+            0,
+        ),
+        (
+            lambda vector: vector.update(
+                storageType="u", pathOrInlineDv="^-aqEH.-t@S}K{vb[*k^", offset=1
+            ),
+            "no such file",
+            3,
+        ),
         (lambda vector: vector.pop("cardinality"), "cardinality is missing", 0),
     ],
 )
@@ -182,7 +246,10 @@ def test_a_deletion_vector_that_cannot_be_read(tmp_path, capsys, change, message
     change(next(action["add"]["deletionVector"] for action in actions if "add" in action))
     log.write_text("\n".join(map(json.dumps, actions)))
     (row,) = run_verb(Probe("id", [17, 20, 99], confirm=True, rows=True), str(path))
-    assert [(hit.value, hit.answer) for hit in row.report.hits] == [("17", "cannot say"), ("20", "cannot say")]
+    assert [(hit.value, hit.answer) for hit in row.report.hits] == [
+        ("17", "cannot say"),
+        ("20", "cannot say"),
+    ]
     assert message in row.report.hits[0].reason
     assert (row.report.rows, row.report.inconclusive) == ((), ())
     result = outcome(capsys, "probe", path, "id", 17, "--confirm")
@@ -203,9 +270,16 @@ REAL = {  # each with a column of which the values tell rows apart
 @each("name", list(REAL) if ROOT else [""])
 def test_rows_of_real_tables_with_deletion_vectors(conformance: Path, tmp_path, name):
     path = copy_table(conformance / "delta" / name, tmp_path / "t")
-    for file in path.rglob("test%dv%prefix-*"):  # a prefix that Delta Spark gives names in its own tests
+    for file in path.rglob(
+        "test%dv%prefix-*"
+    ):  # a prefix that Delta Spark gives names in its own tests
         file.rename(file.with_name(file.name.removeprefix("test%dv%prefix-")))
-    table = pa.table(deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute("select * from t").read_all())
+    table = pa.table(
+        deltalake.QueryBuilder()
+        .register("t", deltalake.DeltaTable(path))
+        .execute("select * from t")
+        .read_all()
+    )
     column = REAL[name] if REAL[name] in table.column_names else table.column_names[0]
     expected: dict[Any, int] = {}
     for value in table[column].to_pylist():
@@ -225,22 +299,41 @@ def test_versions_of_a_delta_table(tmp_path, capsys):
     assert set(count_present(path, [5, 15, 99], all_versions=True)) == {5, 15}
     assert count_present(path, [5, 15], all_versions=True, where="day = 'b'") == {15: 1}
     code, text = outcome(capsys, "probe", path, "day", "a", "c", "--confirm", "--all-versions")
-    assert (code, f"0 Parquet files below {path} are in no retained version\n" in text) == (0, True), text
+    assert (code, f"0 Parquet files below {path} are in no retained version\n" in text) == (
+        0,
+        True,
+    ), text
     pq.write_table(rows_of(0, 10), path / "lost.parquet")
     code, text = outcome(capsys, "probe", path, "id", 99, "--confirm", "--all-versions")
-    assert (code, f"1 Parquet file below {path} is in no retained version; --as-files searches that folder" in text) == (1, True), text
+    assert (
+        code,
+        f"1 Parquet file below {path} is in no retained version; --as-files searches that folder"
+        in text,
+    ) == (1, True), text
     deltalake.DeltaTable(path).delete("id = 29")
     gone = sorted({file.path for file in _old_files(path)})
     assert len(gone) > 1
     for name in gone:
         os.unlink(name)
     code, text = outcome(capsys, "probe", path, "id", 5, "--confirm", "--all-versions")
-    assert (code, f"{len(gone)} files of earlier versions are gone" in text, "no such file" in text) == (1, True, False), text
-    code, text = outcome(capsys, "probe", path, "id", 5, "--confirm", "--all-versions", "--format", "json")
+    assert (
+        code,
+        f"{len(gone)} files of earlier versions are gone" in text,
+        "no such file" in text,
+    ) == (1, True, False), text
+    code, text = outcome(
+        capsys, "probe", path, "id", 5, "--confirm", "--all-versions", "--format", "json"
+    )
     summary = json.loads(text.splitlines()[-1])
-    assert (summary["skipped"], summary["totals"]["files_gone"], summary["totals"]["files_unlisted"]) == (len(gone), len(gone), 1)
+    assert (
+        summary["skipped"],
+        summary["totals"]["files_gone"],
+        summary["totals"]["files_unlisted"],
+    ) == (len(gone), len(gone), 1)
     assert {type(number) for number in summary["totals"].values()} == {int}
-    code, text = outcome(capsys, "probe", path, "id", 15, "--confirm", "--all-versions", "--format", "names")
+    code, text = outcome(
+        capsys, "probe", path, "id", 15, "--confirm", "--all-versions", "--format", "names"
+    )
     assert (code, "files of earlier versions are gone" in text) == (0, True)
 
 
@@ -259,8 +352,12 @@ def test_a_removed_file_whose_partition_is_unknown(tmp_path):
     log = path / "_delta_log"
     actions = [json.loads(line) for line in (log / f"{2:020d}.json").read_text().splitlines()]
     for number in (0, 1):
-        lines = [json.loads(line) for line in (log / f"{number:020d}.json").read_text().splitlines()]
-        (log / f"{number:020d}.json").write_text("\n".join(json.dumps(line) for line in lines if "day=a" not in str(line.get("add"))))
+        lines = [
+            json.loads(line) for line in (log / f"{number:020d}.json").read_text().splitlines()
+        ]
+        (log / f"{number:020d}.json").write_text(
+            "\n".join(json.dumps(line) for line in lines if "day=a" not in str(line.get("add")))
+        )
     for action in actions:
         action.get("remove", {}).pop("partitionValues", None)
     (log / f"{2:020d}.json").write_text("\n".join(map(json.dumps, actions)))
@@ -291,7 +388,10 @@ def hadoop(tmp_path: Path) -> tuple[Path, FolderSource, list[str]]:
     return (
         folder,
         FolderSource(str(folder)),
-        sorted((task.file.file_path for task in open_static(folder).scan().plan_files()), key=lambda name: first_id(name)),
+        sorted(
+            (task.file.file_path for task in open_static(folder).scan().plan_files()),
+            key=lambda name: first_id(name),
+        ),
     )
 
 
@@ -324,7 +424,10 @@ def test_rows_that_were_written_after_the_deletes(hadoop):
     _, (newest, *_) = scan.read_manifest_list(state, state.metadata.current)
     (entry,) = scan.open_manifest(state, newest).live_entries()
     for content, delays in ((1, (-1, 0)), (2, (0, 1))):
-        earlier, later = (replace(entry, content=content, sequence_number=entry.sequence_number + delay) for delay in delays)
+        earlier, later = (
+            replace(entry, content=content, sequence_number=entry.sequence_number + delay)
+            for delay in delays
+        )
         assert DeleteIndex([(0, earlier)], {0: ()}).of(0, entry) == ()
         assert len(DeleteIndex([(0, later)], {0: ()}).of(0, entry)) == 1
 
@@ -335,13 +438,22 @@ def test_a_deletion_vector_is_that_of_one_path(hadoop):
     _, (newest, *_) = scan.read_manifest_list(state, state.metadata.current)
     (file,) = scan.open_manifest(state, newest).live_entries()
     fields = {**file.file, "referenced_data_file": file.path, "content_offset": 4}
-    puffin = replace(file, content=1, format="PUFFIN", path="/d/v.puffin", rows=3, record={**file.record, "data_file": fields})
+    puffin = replace(
+        file,
+        content=1,
+        format="PUFFIN",
+        path="/d/v.puffin",
+        rows=3,
+        record={**file.record, "data_file": fields},
+    )
     positions = replace(file, content=1, path="/d/p.parquet")
     index = DeleteIndex([(0, positions), (0, puffin)], {0: ()})
     assert index.of(0, file) == (Vector(3, "/d/v.puffin", 4),)
     longer = replace(file, path=f"{file.path}.parquet")
     assert index.of(0, longer) == (PositionFile("/d/p.parquet", longer.path),)
-    nameless = replace(puffin, record={**file.record, "data_file": {**fields, "referenced_data_file": None}})
+    nameless = replace(
+        puffin, record={**file.record, "data_file": {**fields, "referenced_data_file": None}}
+    )
     assert isinstance(DeleteIndex([(0, nameless)], {0: ()}).of(0, file)[0], UnknownDeletes)
 
 
@@ -351,12 +463,20 @@ def test_equality_deletes_are_not_applied(hadoop, capsys):
     delete_by_position(source, folder, {files[0]: [9]})
     results = list(run_verb(Probe("id", [7, 8, 9, 300], confirm=True, rows=True), str(folder)))
     (report,) = (row.report for row in results if row.report.hits)
-    assert {(hit.value, hit.answer) for hit in report.hits} == {("7", "cannot say"), ("8", "cannot say")}
+    assert {(hit.value, hit.answer) for hit in report.hits} == {
+        ("7", "cannot say"),
+        ("8", "cannot say"),
+    }
     assert report.hits[0].reason == "rows may be deleted by equality deletes, which are not applied"
     assert (report.rows, report.inconclusive, report.unreadable) == ((), (), ())
-    assert [outcome(capsys, "probe", folder, "id", number, "--confirm")[0] for number in (7, 9, 300)] == [0, 1, 1]
+    assert [
+        outcome(capsys, "probe", folder, "id", number, "--confirm")[0] for number in (7, 9, 300)
+    ] == [0, 1, 1]
     assert "equality deletes" in outcome(capsys, "probe", folder, "id", 7, "--confirm")[1]
-    assert "reading does not show" in outcome(capsys, "probe", folder, "id", 7, "--confirm", "--format", "names")[1]
+    assert (
+        "reading does not show"
+        in outcome(capsys, "probe", folder, "id", 7, "--confirm", "--format", "names")[1]
+    )
     assert count_present(folder, [7, 8, 9, 300], all_versions=True) == {7: 1, 8: 1, 9: 1}
 
 
@@ -403,10 +523,37 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
     pq.write_table(pa.table({"file_path": ["elsewhere"] * 2, "pos": [1, 7]}), folder / "d.parquet")
     (folder / "d.puffin").write_bytes(vector_file([2, 3]))
     usual = {"table_id": 1, "path_is_relative": True, "delete_count": 2}
-    lake.insert("delete_file", delete_file_id=1, data_file_id=1, begin_snapshot=4, end_snapshot=5, path="old", format="parquet", **usual)
-    lake.insert("delete_file", delete_file_id=2, data_file_id=1, begin_snapshot=5, path="d.parquet", format="parquet", **usual)
-    lake.insert("delete_file", delete_file_id=3, data_file_id=2, begin_snapshot=5, path="d.puffin", format="puffin", **usual)
-    lake.run("create table ducklake_inlined_delete_1(file_id bigint, row_id bigint, begin_snapshot bigint)")
+    lake.insert(
+        "delete_file",
+        delete_file_id=1,
+        data_file_id=1,
+        begin_snapshot=4,
+        end_snapshot=5,
+        path="old",
+        format="parquet",
+        **usual,
+    )
+    lake.insert(
+        "delete_file",
+        delete_file_id=2,
+        data_file_id=1,
+        begin_snapshot=5,
+        path="d.parquet",
+        format="parquet",
+        **usual,
+    )
+    lake.insert(
+        "delete_file",
+        delete_file_id=3,
+        data_file_id=2,
+        begin_snapshot=5,
+        path="d.puffin",
+        format="puffin",
+        **usual,
+    )
+    lake.run(
+        "create table ducklake_inlined_delete_1(file_id bigint, row_id bigint, begin_snapshot bigint)"
+    )
     lake.insert("inlined_delete_1", file_id=2, row_id=9, begin_snapshot=7)
     lake.insert("inlined_delete_1", file_id=2, row_id=10, begin_snapshot=8)
     return lake
@@ -416,7 +563,9 @@ def test_rows_that_a_ducklake_table_has_deleted(lake, capsys):
     everything = range(90, 410)
     expected = set(range(100, 300)) - {101, 107, 202, 203, 209}
     assert count_present(lake.events, everything, "user_id") == dict.fromkeys(expected, 1)
-    assert count_present(lake.events, everything, "user_id", all_versions=True) == dict.fromkeys(range(100, 400), 1)
+    assert count_present(lake.events, everything, "user_id", all_versions=True) == dict.fromkeys(
+        range(100, 400), 1
+    )
     lake.run("update ducklake_delete_file set encryption_key = 'x'")
     code, text = outcome(capsys, "probe", lake.events, "user_id", 105, "--confirm")
     assert (code, "encrypted with a key of the catalog" in text) == (0, True)
@@ -424,16 +573,33 @@ def test_rows_that_a_ducklake_table_has_deleted(lake, capsys):
 
 def test_files_that_no_version_of_a_ducklake_table_lists(lake, capsys):
     os.unlink(lake.data / "main" / "events" / "ducklake-3.parquet")
-    code, text = outcome(capsys, "probe", lake.events, "user_id", 305, "--confirm", "--all-versions")
-    assert (code, "1 file of earlier versions is gone" in text, "0 Parquet files below" in text) == (1, True, True), text
-    lake.run("create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)")
-    lake.run("create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, end_snapshot bigint, user_id bigint)")
-    lake.insert("inlined_data_tables", table_id=1, table_name="ducklake_inlined_data_1_1", schema_version=1)
+    code, text = outcome(
+        capsys, "probe", lake.events, "user_id", 305, "--confirm", "--all-versions"
+    )
+    assert (
+        code,
+        "1 file of earlier versions is gone" in text,
+        "0 Parquet files below" in text,
+    ) == (1, True, True), text
+    lake.run(
+        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)"
+    )
+    lake.run(
+        "create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, end_snapshot bigint, user_id bigint)"
+    )
+    lake.insert(
+        "inlined_data_tables", table_id=1, table_name="ducklake_inlined_data_1_1", schema_version=1
+    )
     lake.insert("inlined_data_1_1", row_id=102, begin_snapshot=6, end_snapshot=7, user_id=305)
     assert outcome(capsys, "probe", lake.events, "user_id", 305, "--confirm")[0] == 1
-    assert outcome(capsys, "probe", lake.events, "user_id", 305, "--confirm", "--all-versions")[0] == 0
+    assert (
+        outcome(capsys, "probe", lake.events, "user_id", 305, "--confirm", "--all-versions")[0] == 0
+    )
 
 
 def test_no_value_is_said_to_be_absent_if_a_live_file_is_missing(lake, capsys):
     os.unlink(lake.data / "main" / "events" / "ducklake-2.parquet")
-    assert outcome(capsys, "probe", lake.events, "user_id", 9999, "--confirm", "--all-versions")[0] == 3
+    assert (
+        outcome(capsys, "probe", lake.events, "user_id", 9999, "--confirm", "--all-versions")[0]
+        == 3
+    )

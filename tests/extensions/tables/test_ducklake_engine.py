@@ -25,7 +25,11 @@ from support.ducklakes import CHANGE, SCHEMA, DuckDB, DuckLakeError, copy_with_f
 from support.environments import NotInstallableError
 from support.present import count_present
 
-pytestmark = [pytest.mark.nightly(minutes=1), pytest.mark.environment(minutes=1), pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.nightly(minutes=1),
+    pytest.mark.environment(minutes=1),
+    pytest.mark.timeout(600),
+]
 
 NEWEST = "1.5.5"
 CATALOG_VERSIONS = {"1.3.2": "0.2", "1.4.4": "0.3", "1.5.0": "0.4", NEWEST: "1.0"}
@@ -52,7 +56,9 @@ def postgres(tmp_path: Path) -> Iterator[str]:
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not programs:
         pytest.skip("PostgreSQL is not installed")
-    folder = Path("/tmp") / f"sbbf-postgres-{os.getpid()}"  # the path of its socket has at most 107 bytes
+    folder = (
+        Path("/tmp") / f"sbbf-postgres-{os.getpid()}"
+    )  # the path of its socket has at most 107 bytes
     folder.mkdir(mode=0o700)
     user = {}
     if os.geteuid() == 0:  # PostgreSQL does not run as root
@@ -84,9 +90,13 @@ class Lake:
     def create(self) -> None:
         self.run("create table l.events(id bigint, name varchar, day date)")
         self.run("alter table l.events set partitioned by (day)")
-        self.run("insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from range(9000) r(i)")
+        self.run(
+            "insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from range(9000) r(i)"
+        )
         self.run("delete from l.events where id % 100 = 0")
-        self.run("insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from range(9000, 12000) r(i)")
+        self.run(
+            "insert into l.events select i, 'n' || i, date '2026-01-01' + (i % 3)::int from range(9000, 12000) r(i)"
+        )
         self.run("delete from l.events where id = 5")
 
     def run(self, query: str) -> Rows:
@@ -106,11 +116,15 @@ class Lake:
         return {version: self.rows(f"at (version => {version})") for (version,) in versions}
 
     def rows(self, at: str = "") -> Rows:
-        return self.run(f"select count(*), sum(hash(id, name, day)), min(id), max(id) from l.events {at}")
+        return self.run(
+            f"select count(*), sum(hash(id, name, day)), min(id), max(id) from l.events {at}"
+        )
 
 
 def place_of(database: str, folder: Path) -> str:
-    return {"sqlite": f"sqlite:{folder}/metadata.sqlite", "duckdb": f"{folder}/metadata.ducklake"}[database]
+    return {"sqlite": f"sqlite:{folder}/metadata.sqlite", "duckdb": f"{folder}/metadata.ducklake"}[
+        database
+    ]
 
 
 def live_through(lake: Lake) -> None:
@@ -126,12 +140,17 @@ def live_through(lake: Lake) -> None:
     rows, history = lake.rows(), lake.history()
     assert len(lake.run("call ducklake_cleanup_old_files('l', cleanup_all => true)")) >= 6
     assert lake.history() == history
-    for call in ("ducklake_merge_adjacent_files('l')", "ducklake_rewrite_data_files('l', 'events', delete_threshold => 0.01)"):
+    for call in (
+        "ducklake_merge_adjacent_files('l')",
+        "ducklake_rewrite_data_files('l', 'events', delete_threshold => 0.01)",
+    ):
         try:
             lake.run(f"call {call}")
         except DuckLakeError as error:
             # Old versions do not have it; 1.4.4 fails on partitions, with or without filters.
-            if "does not exist" not in str(error) and "different hive partition path" not in str(error):
+            if "does not exist" not in str(error) and "different hive partition path" not in str(
+                error
+            ):
                 raise
     assert lake.rows() == rows
     history = lake.history()
@@ -139,7 +158,11 @@ def live_through(lake: Lake) -> None:
     assert lake.history() == history
     lake.run("call ducklake_cleanup_old_files('l', cleanup_all => true)")
     assert lake.history() == history
-    files = {file.path for file in DuckLakeTable(lake.name).live_files()} if "sqlite" in lake.name else set()
+    files = (
+        {file.path for file in DuckLakeTable(lake.name).live_files()}
+        if "sqlite" in lake.name
+        else set()
+    )
     assert all(Path(path).is_file() for path in files)
     lake.run("call ducklake_expire_snapshots('l', older_than => now())")
     lake.run("call ducklake_cleanup_old_files('l', cleanup_all => true)")
@@ -150,7 +173,9 @@ def live_through(lake: Lake) -> None:
 def test_versions_of_the_catalog(version, tmp_path):
     with start(version) as database:
         lake = Lake(database, tmp_path, place_of("sqlite", tmp_path))
-        ((catalog_version,),) = lake.run("select value from __ducklake_metadata_l.ducklake_metadata where key = 'version'")
+        ((catalog_version,),) = lake.run(
+            "select value from __ducklake_metadata_l.ducklake_metadata where key = 'version'"
+        )
         assert catalog_version == CATALOG_VERSIONS[version]
         live_through(lake)
 
@@ -166,12 +191,16 @@ def test_a_catalog_in_postgres(duckdb, postgres, tmp_path):
 def test_files_that_were_added_keep_the_partition_values_of_their_folders(duckdb, tmp_path):
     folder = tmp_path / "elsewhere" / "day=2026-01-01"
     folder.mkdir(parents=True)
-    duckdb.run(f"copy (select i as id, 'n' || i as name from range(3000) r(i)) to '{folder}/x.parquet'")
+    duckdb.run(
+        f"copy (select i as id, 'n' || i as name from range(3000) r(i)) to '{folder}/x.parquet'"
+    )
     place = place_of("sqlite", tmp_path)
     lake = Lake(duckdb, tmp_path, place)
     lake.run("create table l.events(id bigint, name varchar, day date)")
     lake.run("alter table l.events set partitioned by (day)")
-    lake.run(f"call ducklake_add_data_files('l', 'events', '{folder}/x.parquet', hive_partitioning => true)")
+    lake.run(
+        f"call ducklake_add_data_files('l', 'events', '{folder}/x.parquet', hive_partitioning => true)"
+    )
     lake.run("alter table l.events rename column name to label")
     query = "select day, count(*), max(label) from l.events group by day"
     rows = lake.run(query)
@@ -191,13 +220,19 @@ def test_operators_and_views_of_a_catalog_in_postgres_are_not_run(postgres):
     with psycopg.connect(postgres, autocommit=True) as database:
         database.execute(SCHEMA)
         database.execute("create schema evil")
-        database.execute("create function evil.eq(text, text) returns bool language plpgsql as $$ begin raise 'run'; end $$")
-        database.execute("create operator evil.= (leftarg = text, rightarg = text, function = evil.eq)")
+        database.execute(
+            "create function evil.eq(text, text) returns bool language plpgsql as $$ begin raise 'run'; end $$"
+        )
+        database.execute(
+            "create operator evil.= (leftarg = text, rightarg = text, function = evil.eq)"
+        )
         database.execute("alter database postgres set search_path = evil, public, pg_catalog")
         with pytest.raises(RefusedError, match="has version none"):
             DuckLakeTable(f"ducklake:postgres:{postgres}")
         database.execute("alter table public.ducklake_data_file set schema evil")
-        database.execute("create view public.ducklake_data_file as select * from evil.ducklake_data_file")
+        database.execute(
+            "create view public.ducklake_data_file as select * from evil.ducklake_data_file"
+        )
         database.execute("alter database postgres set search_path = public")
         with pytest.raises(UnreadableError, match="it has no table ducklake_data_file"):
             DuckLakeTable(f"ducklake:postgres:{postgres}")
@@ -206,12 +241,18 @@ def test_operators_and_views_of_a_catalog_in_postgres_are_not_run(postgres):
 @pytest.mark.parametrize("database", ["sqlite", "postgres"])
 def test_changes_by_others_meanwhile(duckdb, database, tmp_path, request):
     """Another process inserts, deletes, merges and rewrites while filters are added again and again: no row is lost or doubled."""
-    place = place_of("sqlite", tmp_path) if database == "sqlite" else f"postgres:{request.getfixturevalue('postgres')}"
+    place = (
+        place_of("sqlite", tmp_path)
+        if database == "sqlite"
+        else f"postgres:{request.getfixturevalue('postgres')}"
+    )
     lake = Lake(duckdb, tmp_path, place)
     lake.run("create table l.events(id bigint, name varchar)")
     lake.run("call l.set_option('data_inlining_row_limit', 0)")
     for first in range(0, 6000, 2000):
-        lake.run(f"insert into l.events select i, 'n' || i from range({first}, {first + 2000}) r(i)")
+        lake.run(
+            f"insert into l.events select i, 'n' || i from range({first}, {first + 2000}) r(i)"
+        )
     ids = set(range(6000))
     end = time.monotonic() + 12
 
@@ -220,7 +261,10 @@ def test_changes_by_others_meanwhile(duckdb, database, tmp_path, request):
         with DuckDB(NEWEST) as writer:
             writer.run(f"attach 'ducklake:{place}' as l")
             while time.monotonic() < end:
-                kind, share = draw.choice(["insert", "delete", "merge", "rewrite"]), draw.randrange(200)
+                kind, share = (
+                    draw.choice(["insert", "delete", "merge", "rewrite"]),
+                    draw.randrange(200),
+                )
                 statement = {
                     "insert": f"insert into l.events select i, 'n' || i from range({first}, {first + 500}) r(i)",
                     "delete": f"delete from l.events where id % 200 = {share}",
@@ -276,7 +320,12 @@ def test_deleted_rows_are_not_present(duckdb, tmp_path, vectors, inlined):
     for predicate in ("id % 7 = 0", "id = 50", "id between 1000 and 1500", "id = 51"):
         duckdb.run(f"delete from l.events where {predicate}")
     expected = {number: 1 for (number,) in duckdb.run("select id from l.events")}
-    files = {row[0] for row in duckdb.run("select distinct format from __ducklake_metadata_l.ducklake_delete_file")}
+    files = {
+        row[0]
+        for row in duckdb.run(
+            "select distinct format from __ducklake_metadata_l.ducklake_delete_file"
+        )
+    }
     assert files == {"puffin" if vectors else "parquet"}
     name = f"ducklake:{place}#events"
     assert count_present(name, range(4010)) == expected

@@ -34,7 +34,9 @@ COLUMNS = {
     "d": pa.array([Decimal("9.50"), Decimal("10.00")], pa.decimal128(9, 2)),
     "day": pa.array([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]),
     "ts": pa.array([START, START + datetime.timedelta(days=1)], pa.timestamp("us", "UTC")),
-    "local": pa.array([datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)], pa.timestamp("us")),
+    "local": pa.array(
+        [datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)], pa.timestamp("us")
+    ),
     "flag": pa.array([False, True]),
     "real": pa.array([0.5, None]),
     "raw": pa.array([b"a", b"\x00\xff"]),
@@ -59,7 +61,9 @@ def make_table(folder: Path, column: str) -> str:
 
 def count_files(table: Table, predicate: str) -> int:
     accepts = Predicate(predicate).accepts_values
-    return sum(accepts(file.partition, file.unknown, table.partition_types) for file in table.live_files())
+    return sum(
+        accepts(file.partition, file.unknown, table.partition_types) for file in table.live_files()
+    )
 
 
 @each("column, predicate, count", PREDICATES)
@@ -82,26 +86,51 @@ def test_values_of_a_partition_column(tmp_path, capsys, column, value, count):
     code = run(["probe", make_table(tmp_path, column), column, value, "--format", "json"])
     documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert code == (2 if count is None else int(count == 0))
-    assert sum(bool(document.get("hits") or document.get("inconclusive")) for document in documents) == (count or 0)
+    assert sum(
+        bool(document.get("hits") or document.get("inconclusive")) for document in documents
+    ) == (count or 0)
 
 
 def test_partitions_of_an_iceberg_table(tmp_path):
     catalog = sql_catalog(tmp_path)
     schema = Schema(NestedField(1, "i", LongType()), NestedField(2, "ts", TimestamptzType()))
-    spec = IcebergSpec(IcebergField(1, 1000, IdentityTransform(), "i"), IcebergField(2, 1001, IdentityTransform(), "ts"))
+    spec = IcebergSpec(
+        IcebergField(1, 1000, IdentityTransform(), "i"),
+        IcebergField(2, 1001, IdentityTransform(), "ts"),
+    )
     table = catalog.create_table("n.t", schema, partition_spec=spec)
-    table.append(pa.table({"i": pa.array([9, 10]), "ts": COLUMNS["ts"]}, schema=table.schema().as_arrow()))
-    for predicate, count in (("i >= '9'", 2), ("ts >= '2026-01-01T00:00:00Z'", 2), ("ts < '2026-01-02T00:00:00Z' and i < '10'", 1)):
+    table.append(
+        pa.table({"i": pa.array([9, 10]), "ts": COLUMNS["ts"]}, schema=table.schema().as_arrow())
+    )
+    for predicate, count in (
+        ("i >= '9'", 2),
+        ("ts >= '2026-01-01T00:00:00Z'", 2),
+        ("ts < '2026-01-02T00:00:00Z' and i < '10'", 1),
+    ):
         assert count_files(IcebergTable(source_of(catalog)), predicate) == count, predicate
 
 
 def test_partitions_of_a_ducklake_table(tmp_path):
     lake = SmallLake(tmp_path, "sqlite")
     for index, transform in enumerate(("identity", "year")):
-        lake.insert("partition_column", partition_id=1, table_id=1, partition_key_index=index, column_id=1, transform=transform)
+        lake.insert(
+            "partition_column",
+            partition_id=1,
+            table_id=1,
+            partition_key_index=index,
+            column_id=1,
+            transform=transform,
+        )
     for key in ("9", "10"):
         lake.add_file(partition={0: key, 1: "2026"}, partition_id=1)
-    for predicate, count in (("user_id >= '9'", 2), ("user_id between '10' and '11'", 1), ("year > '999'", 2)):
+    for predicate, count in (
+        ("user_id >= '9'", 2),
+        ("user_id between '10' and '11'", 1),
+        ("year > '999'", 2),
+    ):
         assert count_files(DuckLakeTable(lake.events), predicate) == count, predicate
-    with pytest.raises(UsageError, match="partition column year: 'x' is not a value of type int64; it takes a number"):
+    with pytest.raises(
+        UsageError,
+        match="partition column year: 'x' is not a value of type int64; it takes a number",
+    ):
         count_files(DuckLakeTable(lake.events), "year = 'x'")

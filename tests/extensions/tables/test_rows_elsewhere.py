@@ -45,12 +45,20 @@ def test_log_files_of_hudi(tmp_path, capsys, monkeypatch, log, is_absent, names)
     os.unlink("f.parquet")
     if log is not None:
         Path("h/p=1", log).write_bytes(b"#HUDI#" + b"\0" * 40)
-    for command in (("probe", names, "k", "zz"), ("explain", names, "k", "zz"), ("probe", names, "nothing", "zz")):
+    for command in (
+        ("probe", names, "k", "zz"),
+        ("explain", names, "k", "zz"),
+        ("probe", names, "nothing", "zz"),
+    ):
         code, text = outcome(capsys, *command)
-        assert (code, "log file of a Hudi table" in text) == ((1, False) if is_absent else (0, True)) or command[2] == "nothing"
+        assert (code, "log file of a Hudi table" in text) == (
+            (1, False) if is_absent else (0, True)
+        ) or command[2] == "nothing"
     assert outcome(capsys, "probe", names, "k", "a")[0] == 0
     assert outcome(capsys, "verify", names)[0] == outcome(capsys, "check", names)[0] == 0
-    assert outcome(capsys, "probe", "h", "-c", "k", "--value", "zz", "--where", "p = 2")[0] == 3, "no file of the partition"
+    assert outcome(capsys, "probe", "h", "-c", "k", "--value", "zz", "--where", "p = 2")[0] == 3, (
+        "no file of the partition"
+    )
 
 
 def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
@@ -59,7 +67,14 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
     table.append(rows(0, 100))
     path = tmp_path / "warehouse" / "x.orc"
     orc.write_table(rows(5000, 2), path)
-    names = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+    names = (
+        "column_sizes",
+        "value_counts",
+        "null_value_counts",
+        "nan_value_counts",
+        "lower_bounds",
+        "upper_bounds",
+    )
     file = DataFile.from_args(
         content=DataFileContent.DATA, file_path=f"file://{path}", file_format=FileFormat.ORC, partition=Record(), record_count=2,
         file_size_in_bytes=path.stat().st_size, **{name: {} for name in names}, key_metadata=None, split_offsets=None, equality_ids=None,
@@ -72,8 +87,14 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
         f"catalog:\n  c:\n    type: sql\n    uri: sqlite:///{tmp_path}/catalog.db\n    warehouse: file://{tmp_path}/warehouse\n"
     )
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    monkeypatch.setattr("sbbf_tool.extensions.tables.locate.find_catalog", lambda name: "lake" if name == "lake:n.t" else None)
-    monkeypatch.setattr("sbbf_tool.extensions.tables.iceberg.table.open_in_catalog", lambda name: open_table(catalog))
+    monkeypatch.setattr(
+        "sbbf_tool.extensions.tables.locate.find_catalog",
+        lambda name: "lake" if name == "lake:n.t" else None,
+    )
+    monkeypatch.setattr(
+        "sbbf_tool.extensions.tables.iceberg.table.open_in_catalog",
+        lambda name: open_table(catalog),
+    )
     for command, code in (
         (("add-filter", "-c", "id", "--in-place"), 0),
         (("inspect",), 0),
@@ -82,7 +103,10 @@ def test_data_files_of_another_format(tmp_path, capsys, monkeypatch):
         (("advise",), 0),
     ):
         result = outcome(capsys, command[0], "lake:n.t", *command[1:])
-        assert (result[0], "in ORC, not Parquet" in result[1] or command[0] == "advise") == (code, True), result
+        assert (result[0], "in ORC, not Parquet" in result[1] or command[0] == "advise") == (
+            code,
+            True,
+        ), result
     for command in ("probe", "explain"):
         for value in ("5000", "50", "7777"):
             assert outcome(capsys, command, "lake:n.t", "id", value)[0] == 0
@@ -95,17 +119,49 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> SmallLake:
     lake = SmallLake(tmp_path, request.param)
     lake.add_file()
     fill(lake.events, "user_id")
-    lake.run("update ducklake_column set column_name = 'old_id', end_snapshot = 5 where column_id = 1")
-    lake.insert("column", column_id=1, begin_snapshot=5, table_id=1, column_name="user_id", column_type="int64")
-    lake.insert("column", column_id=7, begin_snapshot=5, table_id=1, column_name="note", column_type="varchar", initial_default="none")
-    lake.run("create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)")
-    for version, columns in ((1, "old_id bigint"), (2, "user_id bigint, note varchar"), (3, "user_id bigint")):
+    lake.run(
+        "update ducklake_column set column_name = 'old_id', end_snapshot = 5 where column_id = 1"
+    )
+    lake.insert(
+        "column",
+        column_id=1,
+        begin_snapshot=5,
+        table_id=1,
+        column_name="user_id",
+        column_type="int64",
+    )
+    lake.insert(
+        "column",
+        column_id=7,
+        begin_snapshot=5,
+        table_id=1,
+        column_name="note",
+        column_type="varchar",
+        initial_default="none",
+    )
+    lake.run(
+        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)"
+    )
+    for version, columns in (
+        (1, "old_id bigint"),
+        (2, "user_id bigint, note varchar"),
+        (3, "user_id bigint"),
+    ):
         name = f"ducklake_inlined_data_1_{version}"
-        lake.run(f"create table {name}(row_id bigint, begin_snapshot bigint, end_snapshot bigint, {columns})")
+        lake.run(
+            f"create table {name}(row_id bigint, begin_snapshot bigint, end_snapshot bigint, {columns})"
+        )
         lake.insert("inlined_data_tables", table_id=1, table_name=name, schema_version=version)
     lake.insert("inlined_data_1_1", row_id=100, begin_snapshot=4, old_id=5000)
     lake.insert("inlined_data_1_2", row_id=101, begin_snapshot=6, user_id=6000, note="x")
-    lake.insert("inlined_data_1_2", row_id=102, begin_snapshot=6, end_snapshot=7, user_id=7000, note="deleted")
+    lake.insert(
+        "inlined_data_1_2",
+        row_id=102,
+        begin_snapshot=6,
+        end_snapshot=7,
+        user_id=7000,
+        note="deleted",
+    )
     return lake
 
 
@@ -126,11 +182,19 @@ def test_rows_that_a_ducklake_catalog_keeps(lake, capsys, column, value, may_be_
 def test_a_ducklake_table_without_files(tmp_path, capsys):
     lake = SmallLake(tmp_path, "sqlite")
     assert outcome(capsys, "probe", lake.events, "user_id", "1")[0] == 1
-    lake.run("create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)")
-    lake.insert("inlined_data_tables", table_id=1, table_name="ducklake_inlined_data_1_1", schema_version=1)
+    lake.run(
+        "create table ducklake_inlined_data_tables(table_id bigint, table_name varchar, schema_version bigint)"
+    )
+    lake.insert(
+        "inlined_data_tables", table_id=1, table_name="ducklake_inlined_data_1_1", schema_version=1
+    )
     assert outcome(capsys, "probe", lake.events, "user_id", "1")[0] == 3
-    lake.run("create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, end_snapshot bigint, user_id bigint)")
+    lake.run(
+        "create table ducklake_inlined_data_1_1(row_id bigint, begin_snapshot bigint, end_snapshot bigint, user_id bigint)"
+    )
     assert outcome(capsys, "probe", lake.events, "user_id", "1")[0] == 1
     lake.insert("inlined_data_1_1", row_id=0, begin_snapshot=3, user_id=1)
-    assert [outcome(capsys, command, lake.events, "user_id", "1")[0] for command in ("probe", "explain")] == [0, 0]
+    assert [
+        outcome(capsys, command, lake.events, "user_id", "1")[0] for command in ("probe", "explain")
+    ] == [0, 0]
     assert outcome(capsys, "probe", lake.events, "user_id", "2")[0] == 1

@@ -84,11 +84,16 @@ def test_a_file_of_a_table_is_refused_and_the_table_is_named(table, capsys):
         f"name the table itself, {table}, to change its files in one commit, or allow changes to files of tables (--allow table-files)"
         in err
     )
-    assert call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow", "table-files")[0] == 0
+    assert (
+        call(capsys, "add-filter", file, "-c", "id", "--in-place", "--allow", "table-files")[0] == 0
+    )
     words = ("add-filter", table, "-c", "id", "--in-place", "--allow", "table-files")
     code, out, err = call(capsys, *words)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "a table changes in one commit; leave out --allow table-files, or give --as-files too" in err
+    assert (
+        "a table changes in one commit; leave out --allow table-files, or give --as-files too"
+        in err
+    )
     code, out, _ = call(capsys, *words, "--as-files")
     assert (code, "committed" in out, deltalake.DeltaTable(table).version()) == (0, False, 2)
 
@@ -104,7 +109,9 @@ def test_skipped_files_are_listed_with_the_reason(table, capsys):
 
 def test_filters_that_exclude_hardly_any_value_are_not_committed(table, capsys):
     words = ("add-filter", table, "-c", "id", "--max-bytes", 64, "--in-place")
-    deltalake.write_deltalake(table, pa.table({"id": range(5000), "day": ["d7"] * 5000}), mode="append")
+    deltalake.write_deltalake(
+        table, pa.table({"id": range(5000), "day": ["d7"] * 5000}), mode="append"
+    )
     code, out, err = call(capsys, *words)
     assert (code, "committed 3 files" in out) == (4, True), out
     assert err.count("column id: 1 filter left out, whose false-positive rate would be") == 1
@@ -119,7 +126,10 @@ def test_abandoned_copies_are_listed_and_deleted(table, capsys):
     (document,) = documents(capsys, "repair", table, "--abandoned", "24h")
     assert (document["copies"], document["younger"]) == ([], 1)
     (document,) = documents(capsys, "repair", table, "--abandoned", "1h")
-    assert ([copy["path"] for copy in document["copies"]], document["deleted"]) == ([str(abandoned)], False)
+    assert ([copy["path"] for copy in document["copies"]], document["deleted"]) == (
+        [str(abandoned)],
+        False,
+    )
     code, out, _ = call(capsys, "repair", table, "--abandoned", "90m", "--in-place")
     assert (code, out.splitlines()[-1]) == (0, f"{table}: 1 copy deleted")
     assert not abandoned.exists()
@@ -165,13 +175,23 @@ def lake(tmp_path, monkeypatch):
         deltalake.write_deltalake("lake/orders", rows, partition_by=["p"], mode="overwrite")
     os.mkdir("lake/plain")
     pq.write_table(pa.table({"id": range(10)}), "lake/plain/a.parquet")
-    Path("sbbf.toml").write_text("".join(f'[[filters]]\npaths = ["lake/{name}"]\ncolumns = ["id"]\n' for name in ("orders", "plain")))
+    Path("sbbf.toml").write_text(
+        "".join(
+            f'[[filters]]\npaths = ["lake/{name}"]\ncolumns = ["id"]\n'
+            for name in ("orders", "plain")
+        )
+    )
     return tmp_path / "lake"
 
 
 @each("names", [["lake"], ["lake/*"], ["lake/plain", "lake"]])
 def test_a_folder_above_a_declared_table_means_its_live_files(lake, capsys, names):
-    for command, code in ((["apply"], 1), (["check", "--fail-on", "error"], 1), (["apply", "--in-place"], 0), (["check"], 0)):
+    for command, code in (
+        (["apply"], 1),
+        (["check", "--fail-on", "error"], 1),
+        (["apply", "--in-place"], 0),
+        (["check"], 0),
+    ):
         assert call(capsys, *command, *names)[0] == code, command
     assert deltalake.DeltaTable("lake/orders").version() == 2
     (old,) = (path for path in (lake / "orders" / "p=a").iterdir())
@@ -184,7 +204,9 @@ def test_partition_columns_need_no_filter(lake, capsys):
     assert (code, "partition column" in err, "no filter is needed" in err) == (2, True, True)
 
 
-def test_the_fix_of_check_names_the_table_and_resolves_the_finding(table, capsys, tmp_path, monkeypatch):
+def test_the_fix_of_check_names_the_table_and_resolves_the_finding(
+    table, capsys, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     code, out, _ = call(capsys, "check", table, "--require", "id")
     (fix,) = re.findall(r"fix: sbbf (.*)", out)

@@ -14,7 +14,12 @@ import sbbf_tool
 from sbbf_tool.editing.edit import Edit
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UsageError
 from sbbf_tool.extensions.tables import copies
-from sbbf_tool.extensions.tables.copies import OLD_SECONDS, RunMarker, delete_abandoned, find_unreferenced
+from sbbf_tool.extensions.tables.copies import (
+    OLD_SECONDS,
+    RunMarker,
+    delete_abandoned,
+    find_unreferenced,
+)
 from sbbf_tool.extensions.tables.table_run import TableRun
 from sbbf_tool.file.table_file import copy_name, new_run, run_of_copy
 from sbbf_tool.parquet.column_names import ColumnNames
@@ -33,7 +38,9 @@ from support.tables import each
 RUN = "0123456789abcdef"
 
 
-def change_with(table: JsonTable, work: Work, *columns: str, jobs: int = 1, **options: object) -> tuple[TableRun, list]:
+def change_with(
+    table: JsonTable, work: Work, *columns: str, jobs: int = 1, **options: object
+) -> tuple[TableRun, list]:
     run = TableRun(table, Change("ADD BLOOM FILTERS", columns), edit=Edit(in_place=True, **options))
     return run, list(run.rows(LocalRunner(jobs).run, work))
 
@@ -46,7 +53,10 @@ def columns_with_filter(path: str) -> set[str]:
     return {chunk.column for chunk in sbbf_tool.inspect(path).filters}
 
 
-@each("base", ["part-0.parquet", "x" * 255, "é" * 127, f"sbbf-{RUN}-00000000-part.parquet", "sbbf-part"])
+@each(
+    "base",
+    ["part-0.parquet", "x" * 255, "é" * 127, f"sbbf-{RUN}-00000000-part.parquet", "sbbf-part"],
+)
 def test_names_of_copies(base):
     name = copy_name(RUN, base)
     assert run_of_copy(name) == RUN
@@ -62,12 +72,24 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
     assert {chunk.column for row in rows for chunk in row.report.filters} == {"user"}
     assert columns_with_filter(rows[0].report.output) == {"id"}
     fresh = JsonTable(Path(table.location), names)
-    answers = [*LocalRunner(1).run(Selection(table.name, table=fresh), Work(Probe("user", ["7"]), strict=True))]
+    answers = [
+        *LocalRunner(1).run(
+            Selection(table.name, table=fresh), Work(Probe("user", ["7"]), strict=True)
+        )
+    ]
     assert [[hit.value for hit in row.report.hits] for row in answers] == [["7"], [], []]
-    verified = [*LocalRunner(1).run(Selection(table.name, table=fresh), Work(Verify(), strict=True))]
+    verified = [
+        *LocalRunner(1).run(Selection(table.name, table=fresh), Work(Verify(), strict=True))
+    ]
     assert {row.report.filters[0].column for row in verified} == {"user"}
-    with pytest.raises(UsageError, match="there is no column 'nothing'; the columns of the table are id, user"):
-        list(LocalRunner(1).run(Selection(table.name, table=fresh), Work(Probe("nothing", ["7"]), strict=True)))
+    with pytest.raises(
+        UsageError, match="there is no column 'nothing'; the columns of the table are id, user"
+    ):
+        list(
+            LocalRunner(1).run(
+                Selection(table.name, table=fresh), Work(Probe("nothing", ["7"]), strict=True)
+            )
+        )
 
 
 # Copies that no commit contains
@@ -75,16 +97,28 @@ def test_names_of_the_table_are_in_reports_and_the_copies_have_those_of_the_file
 
 @each("damage", [os.unlink, lambda path: os.truncate(path, 100)])
 @each("files_per_commit", [None, 2])
-def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(tmp_path, damage, files_per_commit):
+def test_a_copy_that_was_deleted_or_cut_before_the_commit_is_left_out(
+    tmp_path, damage, files_per_commit
+):
     """As by a clean-up of the table's folder: a commit that named the copy would lose the rows of its file."""
     table = make_table(tmp_path / "t", 4)
     before = rows_of(table)
-    run = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)), edit=Edit(in_place=True, files_per_commit=files_per_commit))
+    run = TableRun(
+        table,
+        Change("ADD BLOOM FILTERS", ("id",)),
+        edit=Edit(in_place=True, files_per_commit=files_per_commit),
+    )
     for row in run.rows(LocalRunner(1).run, add("id")):
         if row.path.endswith(("part-0.parquet", "part-2.parquet")):
             damage(row.report.output)
-    assert [os.path.basename(path) for path in run.files_without_copy] == ["part-0.parquet", "part-2.parquet"]
-    assert (run.vanished, sum(commit.num_files for commit in run.commits)) == (run.files_without_copy, 2)
+    assert [os.path.basename(path) for path in run.files_without_copy] == [
+        "part-0.parquet",
+        "part-2.parquet",
+    ]
+    assert (run.vanished, sum(commit.num_files for commit in run.commits)) == (
+        run.files_without_copy,
+        2,
+    )
     assert rows_of(table) == before
 
 
@@ -95,15 +129,21 @@ def test_a_file_of_another_length_than_the_table_records_is_refused(tmp_path, is
     pq.write_table(pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), path)
     run, rows = change_with(table, add("id", dry_run=is_dry), "id", dry_run=is_dry)
     assert [(row.status, row.exit_code) for row in rows] == [(REFUSED, 4), (OK, 0)]
-    assert rows[0].reason.startswith(f"the file has {path.stat().st_size:,} bytes, but the table records ")
-    assert ([commit.num_files for commit in run.commits], len(copies_in(table))) == (([], 0) if is_dry else ([1], 1))
+    assert rows[0].reason.startswith(
+        f"the file has {path.stat().st_size:,} bytes, but the table records "
+    )
+    assert ([commit.num_files for commit in run.commits], len(copies_in(table))) == (
+        ([], 0) if is_dry else ([1], 1)
+    )
 
 
 def test_the_marker_stays_if_workers_may_still_write(tmp_path):
     """After an interrupt on Spark, a clean-up must not take copies that a worker is writing."""
     table = make_table(tmp_path / "t", 2)
     for on_cluster in (False, True):
-        rows = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)), on_cluster=on_cluster).rows(LocalRunner(1).run, add("id"))
+        rows = TableRun(table, Change("ADD BLOOM FILTERS", ("id",)), on_cluster=on_cluster).rows(
+            LocalRunner(1).run, add("id")
+        )
         next(rows)
         with pytest.raises(KeyboardInterrupt):
             rows.throw(KeyboardInterrupt())
@@ -150,9 +190,16 @@ def test_copies_in_a_folder_with_two_names_stay(tmp_path):
     table = make_table(tmp_path / "t", 1)
     before = rows_of(table)
     (tmp_path / "t" / "link").symlink_to("day=0")
-    Path(table.location, "day=0", "other.parquet").write_bytes(Path(table.location, "day=0", "part-0.parquet").read_bytes())
+    Path(table.location, "day=0", "other.parquet").write_bytes(
+        Path(table.location, "day=0", "part-0.parquet").read_bytes()
+    )
     (entry,) = table.entries()
-    table.write([{**entry, "path": "link/part-0.parquet"}, {**entry, "path": "day=0/other.parquet", "unchangeable": "for a test"}])
+    table.write(
+        [
+            {**entry, "path": "link/part-0.parquet"},
+            {**entry, "path": "day=0/other.parquet", "unchangeable": "for a test"},
+        ]
+    )
     table = JsonTable(tmp_path / "t")
     run, _ = change_with(table, add("id"), "id")
     assert [commit.num_files for commit in run.commits] == [1]
@@ -163,7 +210,9 @@ def test_copies_in_a_folder_with_two_names_stay(tmp_path):
 HOUR = 3600.0
 
 
-def add_copy(folder: Path, name: str = f"sbbf-{RUN}-00000000-part-0.parquet", hours: float = 0) -> Path:
+def add_copy(
+    folder: Path, name: str = f"sbbf-{RUN}-00000000-part-0.parquet", hours: float = 0
+) -> Path:
     path = folder / "day=0" / name
     path.write_bytes(b"copy")
     os.utime(path, (time.time() - hours * HOUR,) * 2)
@@ -196,7 +245,9 @@ def test_a_run_at_work_keeps_its_copies(tmp_path, monkeypatch):
 
 
 @each("seconds, is_abandoned", [(-60, False), (2, False), (290, False), (310, True)])
-def test_a_marker_of_the_last_five_minutes_protects_copies_of_any_age(tmp_path, seconds, is_abandoned):
+def test_a_marker_of_the_last_five_minutes_protects_copies_of_any_age(
+    tmp_path, seconds, is_abandoned
+):
     table = make_table(tmp_path / "t", 1)
     path = add_copy(tmp_path / "t", hours=1000)
     marker = tmp_path / "t" / f"_sbbf-run-{RUN}-{int(time.time() - seconds)}"
@@ -216,7 +267,12 @@ def test_the_marker_of_a_killed_run_gets_old_and_is_deleted_with_its_copies(tmp_
     running.touch()
     abandoned = find_unreferenced(table, OLD_SECONDS)[0]
     delete_abandoned(table, abandoned)
-    assert (len(abandoned), copies_in(table), marker.exists(), running.exists()) == (1, [], False, True)
+    assert (len(abandoned), copies_in(table), marker.exists(), running.exists()) == (
+        1,
+        [],
+        False,
+        True,
+    )
 
 
 def test_files_of_versions_and_of_others_stay(tmp_path):

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("folder", metavar="DIR")
 @click.option(
-    "--select", "only", metavar="PATTERN", multiple=True, help="Write the files whose names match, such as 'types/*' (repeat for more)."
+    "--select",
+    "only",
+    metavar="PATTERN",
+    multiple=True,
+    help="Write the files whose names match, such as 'types/*' (repeat for more).",
 )
 @output_options()
 def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
@@ -40,6 +44,8 @@ def command(folder: str, only: tuple[str, ...], outputs: Outputs) -> None:
 
 def _show_report(page: Page, report: MadeCorpus) -> None:
     inputs = f"{format_count(report.inputs, 'input')} for writers"
-    page.say(f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}")
+    page.say(
+        f"{report.folder}: corpus of version {report.corpus_version}, {format_count(report.files, 'file')}, {inputs}"
+    )
     page.say(f"{format_count(report.questions, 'question')}, {page.bytes(report.bytes)}")
     page.say(f"sha256 of manifest.json: {report.sha256}")

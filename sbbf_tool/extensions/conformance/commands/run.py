@@ -24,24 +24,52 @@ _MOST_PROBLEMS = 50
 _COLUMNS = (
     Heading("file", NAME),
     Heading("type", NAME, 2),
-    *(Heading(name, COUNT) for name in ("correct", "unused", "cannot say", "noted", "wrong", "failed")),
+    *(
+        Heading(name, COUNT)
+        for name in ("correct", "unused", "cannot say", "noted", "wrong", "failed")
+    ),
 )
 
 
 @click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", required=False)
 @click.option(
-    "--reader", metavar="CMD", help="Test this command with {file} (or {table}, of Paimon), {column} and {value}, or with {questions}."
+    "--reader",
+    metavar="CMD",
+    help="Test this command with {file} (or {table}, of Paimon), {column} and {value}, or with {questions}.",
 )
 @click.option("--writer", metavar="CMD", help="Test this command with {in} and {out}.")
 @click.option(
-    "--select", "only", metavar="PATTERN", multiple=True, help="Test with files whose names match, such as 'types/*' (repeat for more)."
+    "--select",
+    "only",
+    metavar="PATTERN",
+    multiple=True,
+    help="Test with files whose names match, such as 'types/*' (repeat for more).",
 )
-@click.option("--strict", "exact", is_flag=True, help="Also fail if a filter is not used, or only some readers accept it.")
-@click.option("--timeout", cls=PureSetting, type=float, metavar="SECONDS", default=60, help="Time limit of a call.  [default: 60]")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Calls at the same time.  [default: one per core]")
+@click.option(
+    "--strict",
+    "exact",
+    is_flag=True,
+    help="Also fail if a filter is not used, or only some readers accept it.",
+)
+@click.option(
+    "--timeout",
+    cls=PureSetting,
+    type=float,
+    metavar="SECONDS",
+    default=60,
+    help="Time limit of a call.  [default: 60]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Calls at the same time.  [default: one per core]",
+)
 @output_options()
-def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader: str | None, **options: Any) -> int:
+def command(
+    folder: str | None, outputs: Outputs, only: tuple[str, ...], reader: str | None, **options: Any
+) -> int:
     """Test a reader or writer with the corpus in DIR, or with one that is made for the run and deleted.
 
     \b
@@ -57,7 +85,11 @@ def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader:
 
     with show_progress("testing with the corpus"):
         of_tables = reader is not None and "{table}" in reader
-        readers = {"paimon_reader": reader.replace("{table}", "{file}")} if reader is not None and of_tables else {"reader": reader}
+        readers = (
+            {"paimon_reader": reader.replace("{table}", "{file}")}
+            if reader is not None and of_tables
+            else {"reader": reader}
+        )
         report = run_conformance(folder, only=only, **readers, **options)
     outputs.print("conformance-run", report, _show_report)
     return 0 if report.passed else 1
@@ -66,7 +98,11 @@ def command(folder: str | None, outputs: Outputs, only: tuple[str, ...], reader:
 def _show_report(page: Page, report: ConformanceReport) -> None:
     from sbbf_tool.extensions.conformance.reports import VERDICTS
 
-    page.table(_COLUMNS, report.results, matters=lambda result: any(each.cell_of(result) for each in _COLUMNS[3:]))
+    page.table(
+        _COLUMNS,
+        report.results,
+        matters=lambda result: any(each.cell_of(result) for each in _COLUMNS[3:]),
+    )
     lines = list(_describe_all(report.problems))
     page.say_all(lines[:_MOST_PROBLEMS])
     if len(lines) > _MOST_PROBLEMS:
@@ -78,7 +114,10 @@ def _show_report(page: Page, report: ConformanceReport) -> None:
 
 def _describe_all(problems: Sequence[ConformanceProblem]) -> Iterator[str]:
     """Describe the problems, those of one column with one message in one line with the first value."""
-    groups = render.group(((problem.verdict, problem.file, problem.column, problem.message), problem) for problem in problems)
+    groups = render.group(
+        ((problem.verdict, problem.file, problem.column, problem.message), problem)
+        for problem in problems
+    )
     for (verdict, file, column, message), group in groups.items():
         value = "" if group[0].value is None else f", value {render.value(group[0].value)}"
         more = "" if len(group) == 1 else f" and {len(group) - 1:,} more"

@@ -16,9 +16,19 @@ import chdb
 from chdb import session
 
 from sbbf_tool.extensions.engine_runs.dialects import ClickHouseDialect, escape_glob
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest, count_row_groups
+from sbbf_tool.extensions.engine_runs.measure import (
+    Counts,
+    Job,
+    QueryCondition,
+    RowDigest,
+    count_row_groups,
+)
 
-_ROWS, _PAGES, _BYTES = "ParquetRowsFilterExpression", "ParquetReadPages", "ReadBufferFromFileDescriptorReadBytes"
+_ROWS, _PAGES, _BYTES = (
+    "ParquetRowsFilterExpression",
+    "ParquetReadPages",
+    "ReadBufferFromFileDescriptorReadBytes",
+)
 _SETTINGS = (
     "use_parquet_metadata_cache = 0",
     "storage_file_read_method = 'pread'",  # it does not count bytes that it maps into memory
@@ -33,7 +43,11 @@ class ClickHouseDriver:
         self._request = request
         self._dialect = ClickHouseDialect()
         # Bytes and text have one type in ClickHouse, and its dialect takes 0x.. for bytes.
-        self._text = f"0x{request.text.encode().hex()}" if request.is_text and request.text.startswith("0x") else request.text
+        self._text = (
+            f"0x{request.text.encode().hex()}"
+            if request.is_text and request.text.startswith("0x")
+            else request.text
+        )
         opener: Any = session.Session
         self._session = opener(request.scratch)
         for setting in _SETTINGS:
@@ -54,9 +68,13 @@ class ClickHouseDriver:
                 before = self._events()
                 self._query(f"{source} WHERE {condition}", names, rows, filters=job.filters)
                 total += self._events() - before
-        if not total[_ROWS] and total[_PAGES]:  # the rows of tables, and of files with a single column, are counted nowhere
+        if (
+            not total[_ROWS] and total[_PAGES]
+        ):  # the rows of tables, and of files with a single column, are counted nowhere
             return Counts(bytes_read=total[_BYTES], pages_read=total[_PAGES])
-        return Counts(count_row_groups(total[_ROWS], job.sizes), total[_ROWS], total[_BYTES], total[_PAGES])
+        return Counts(
+            count_row_groups(total[_ROWS], job.sizes), total[_ROWS], total[_BYTES], total[_PAGES]
+        )
 
     def _sources(self, job: Job) -> Iterable[tuple[str, dict[str, str]]]:
         if job.table is not None and job.table_format is not None:
@@ -64,15 +82,22 @@ class ClickHouseDriver:
             return [(f"{_TABLES[job.table_format]}({{path:String}})", {"path": job.table})]
         return [("file({path:String}, Parquet)", {"path": escape_glob(file)}) for file in job.files]
 
-    def _query(self, condition: str, names: dict[str, str], rows: RowDigest, *, filters: bool) -> None:
+    def _query(
+        self, condition: str, names: dict[str, str], rows: RowDigest, *, filters: bool
+    ) -> None:
         """Add the number of rows, and the sum of their hashes, which the engine computes because it returns whole results only."""
         setting = f"SETTINGS input_format_parquet_bloom_filter_push_down = {int(filters)}"
         with rows.timed():
-            (row,) = self._ask(f"SELECT count() AS rows, sum(sipHash64(toString(tuple(*)))) AS hashes FROM {condition} {setting}", names)
+            (row,) = self._ask(
+                f"SELECT count() AS rows, sum(sipHash64(toString(tuple(*)))) AS hashes FROM {condition} {setting}",
+                names,
+            )
         rows.add_sum(int(row["rows"]), int(row["hashes"]))
 
     def _events(self) -> Counter[str]:
-        events = self._ask(f"SELECT event, value FROM system.events WHERE event IN ('{_ROWS}', '{_PAGES}', '{_BYTES}')")
+        events = self._ask(
+            f"SELECT event, value FROM system.events WHERE event IN ('{_ROWS}', '{_PAGES}', '{_BYTES}')"
+        )
         return Counter({row["event"]: int(row["value"]) for row in events})
 
     def _ask(self, query: str, names: dict[str, str] | None = None) -> list[dict[str, Any]]:

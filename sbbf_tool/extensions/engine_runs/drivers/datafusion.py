@@ -27,14 +27,18 @@ class DataFusionDriver:
             context = SessionContext(SessionConfig().with_target_partitions(1))
             context.register_parquet("t", file)
             column = self._dialect.reference(self._request.path)
-            (row,) = context.sql(f"SELECT arrow_typeof({column}) AS kind FROM t LIMIT 1").to_pylist() or [{"kind": None}]
+            (row,) = context.sql(
+                f"SELECT arrow_typeof({column}) AS kind FROM t LIMIT 1"
+            ).to_pylist() or [{"kind": None}]
             if row["kind"] is None:  # the file has no rows
                 continue
             condition = self._dialect.condition(column, str(row["kind"]), [self._request.text])
             with rows.timed():
                 plan = context.sql(f"SELECT * FROM t WHERE {condition}").execution_plan()
                 for partition in range(plan.partition_count):
-                    rows.add_batches(batch.to_pyarrow() for batch in context.execute(plan, partition))
+                    rows.add_batches(
+                        batch.to_pyarrow() for batch in context.execute(plan, partition)
+                    )
             add_scan_metrics(plan, counts)
         return counts
 
@@ -46,12 +50,20 @@ def add_scan_metrics(plan: Any, counts: Counts) -> None:
             continue
         values: dict[str, list[list[int]]] = {}
         for metric in metrics.metrics():
-            values.setdefault(metric.name, []).append([int(number) for number in re.findall(r"\d+", str(metric).replace(",", ""))])
+            values.setdefault(metric.name, []).append(
+                [int(number) for number in re.findall(r"\d+", str(metric).replace(",", ""))]
+            )
         read = _count_read(values)
-        counts.row_groups_read = None if read is None or counts.row_groups_read is None else counts.row_groups_read + read
+        counts.row_groups_read = (
+            None
+            if read is None or counts.row_groups_read is None
+            else counts.row_groups_read + read
+        )
         sizes = [metric.value for metric in metrics.metrics() if metric.name == "bytes_scanned"]
         is_counted = all(isinstance(size, int) for size in sizes) and bool(sizes)
-        counts.bytes_read = counts.bytes_read + sum(sizes) if is_counted and counts.bytes_read is not None else None
+        counts.bytes_read = (
+            counts.bytes_read + sum(sizes) if is_counted and counts.bytes_read is not None else None
+        )
 
 
 def _count_read(values: dict[str, list[list[int]]]) -> int | None:

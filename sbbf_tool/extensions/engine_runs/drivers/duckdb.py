@@ -20,21 +20,33 @@ class DuckDBDriver:
         self._request = request
         self._dialect = DuckDBDialect()
         self._connection = duckdb.connect()
-        self._set("TimeZone = 'UTC'", "memory_limit = '2GB'", f"temp_directory = {write_sql(request.scratch)}")
+        self._set(
+            "TimeZone = 'UTC'",
+            "memory_limit = '2GB'",
+            f"temp_directory = {write_sql(request.scratch)}",
+        )
         # Otherwise a second run reads nothing.
         self._set("enable_external_file_cache = false", "autoinstall_known_extensions = false")
 
     def run(self, job: Job, rows: RowDigest) -> Counts:
         source = self._source(job)
         column = self._dialect.reference(self._request.path)
-        ((kind,),) = self._connection.execute(f"SELECT column_type FROM (DESCRIBE SELECT {column} FROM {source})").fetchall()
+        ((kind,),) = self._connection.execute(
+            f"SELECT column_type FROM (DESCRIBE SELECT {column} FROM {source})"
+        ).fetchall()
         query = f"SELECT * FROM {source} WHERE {self._dialect.condition(column, str(kind), [self._request.text])}"
-        rows_of_profile = self._connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}").fetchall()
+        rows_of_profile = self._connection.execute(
+            f"EXPLAIN (ANALYZE, FORMAT JSON) {query}"
+        ).fetchall()
         counts = counts_of_profile(json.loads(rows_of_profile[0][1]))
         with rows.timed():
             result = self._connection.sql(query)
             # Older releases lack the first name, newer ones the second.
-            reader = result.to_arrow_reader if hasattr(result, "to_arrow_reader") else result.fetch_arrow_reader
+            reader = (
+                result.to_arrow_reader
+                if hasattr(result, "to_arrow_reader")
+                else result.fetch_arrow_reader
+            )
             rows.add_batches(reader(_BATCH_ROWS))
         return counts
 

@@ -33,6 +33,8 @@ class PolarsDriver:
         matching = scan.filter(column == polars.lit(series))
         with rows.timed():
             is_streaming = hasattr(matching, "collect_batches")
-            frames: Iterable[polars.DataFrame] = matching.collect_batches() if is_streaming else [matching.collect()]
+            frames: Iterable[polars.DataFrame] = (
+                matching.collect_batches() if is_streaming else [matching.collect()]
+            )
             rows.add_batches(batch for frame in frames for batch in frame.to_arrow().to_batches())
         return Counts()

@@ -14,7 +14,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import StructType
 
 from sbbf_tool.extensions.engine_runs.dialects import SparkDialect, escape_glob
-from sbbf_tool.extensions.engine_runs.measure import Counts, Job, QueryCondition, RowDigest, count_row_groups
+from sbbf_tool.extensions.engine_runs.measure import (
+    Counts,
+    Job,
+    QueryCondition,
+    RowDigest,
+    count_row_groups,
+)
 from sbbf_tool.spark.session import session
 
 if TYPE_CHECKING:
@@ -44,7 +50,9 @@ class SparkDriver:
         left_out: list[str] = []
         try:
             frame = reader.parquet(*paths)
-        except AnalysisException:  # Spark refuses files with a type that it lacks, whichever columns are read
+        except (
+            AnalysisException
+        ):  # Spark refuses files with a type that it lacks, whichever columns are read
             schema, left_out = self._readable_schema(job.files[0])
             if not left_out or self._request.path[0] in left_out:
                 raise
@@ -58,7 +66,12 @@ class SparkDriver:
                 rows.add(repr(tuple(row)).encode("utf-8", "surrogatepass"))
         bytes_read, scanned = self._bytes_read() - before, _rows_scanned(matching)
         read = None if scanned is None else count_row_groups(scanned, job.sizes)
-        return Counts(row_groups_read=read, rows_scanned=scanned, bytes_read=bytes_read, columns_left_out=left_out)
+        return Counts(
+            row_groups_read=read,
+            rows_scanned=scanned,
+            bytes_read=bytes_read,
+            columns_left_out=left_out,
+        )
 
     def _readable_schema(self, file: str) -> tuple[StructType, list[str]]:
         """Return the schema of the columns whose types Spark has, and the names of the others; PySpark has no interface for this."""
@@ -66,13 +79,19 @@ class SparkDriver:
         assert jvm is not None
         hadoop, parquet = jvm.org.apache.hadoop, jvm.org.apache.parquet
         state = self._session._jsparkSession.sessionState()
-        source = parquet.hadoop.util.HadoopInputFile.fromPath(hadoop.fs.Path(file), state.newHadoopConf())
+        source = parquet.hadoop.util.HadoopInputFile.fromPath(
+            hadoop.fs.Path(file), state.newHadoopConf()
+        )
         reader = parquet.hadoop.ParquetFileReader.open(source)
         try:
             stored = reader.getFooter().getFileMetaData().getSchema()
         finally:
             reader.close()
-        converter = jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(state.conf())
+        converter = (
+            jvm.org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter(
+                state.conf()
+            )
+        )
         schema, left_out = StructType(), []
         for number in range(stored.getFieldCount()):
             fields = jvm.java.util.Collections.singletonList(stored.getType(number))
@@ -81,7 +100,9 @@ class SparkDriver:
             except AnalysisException:
                 left_out.append(str(stored.getType(number).getName()))
                 continue
-            schema = StructType(schema.fields + StructType.fromJson(json.loads(column.json())).fields)
+            schema = StructType(
+                schema.fields + StructType.fromJson(json.loads(column.json())).fields
+            )
         return schema, left_out
 
     def _bytes_read(self) -> int:
@@ -89,7 +110,9 @@ class SparkDriver:
         jvm = self._session._jvm
         assert jvm is not None
         statistics = jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
-        return sum(int(statistics.get(number).getBytesRead()) for number in range(statistics.size()))
+        return sum(
+            int(statistics.get(number).getBytesRead()) for number in range(statistics.size())
+        )
 
 
 def _rows_scanned(frame: DataFrame) -> int | None:

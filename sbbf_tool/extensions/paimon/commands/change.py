@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuildReport, RemoveIndexReport
 
 
-_dry_run_option = click.option("-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing.")
+_dry_run_option = click.option(
+    "-n", "--dry-run", is_flag=True, help="Build and verify, but write nothing."
+)
 _COLUMNS = (
     Heading("column", NAME),
     Heading("type", WORD, 5),
@@ -54,12 +56,18 @@ def _columns_option(source: str) -> Callable[[Any], Any]:
 @click.command(cls=Command)
 @click.argument("table", metavar="TABLE")
 @_columns_option("the table's options")
-@click.option("--rebuild", type=click.Choice(("all",)), help="Rebuild the filters of data files that have one for the column.")
+@click.option(
+    "--rebuild",
+    type=click.Choice(("all",)),
+    help="Rebuild the filters of data files that have one for the column.",
+)
 @allow_option(WEAK_FILTERS, OUTSIDE_FILES)
 @_dry_run_option
 @page_limit_option
 @output_options()
-def add_index(table: str, columns: tuple[str, ...], allow: frozenset[str], outputs: Outputs, **options: Any) -> int:
+def add_index(
+    table: str, columns: tuple[str, ...], allow: frozenset[str], outputs: Outputs, **options: Any
+) -> int:
     """Add an index to the data files of a table that have none for a column, in a new snapshot. Data files stay unchanged.
 
     \b
@@ -75,17 +83,33 @@ def add_index(table: str, columns: tuple[str, ...], allow: frozenset[str], outpu
     from sbbf_tool.extensions.paimon.verbs.add_index import add_paimon_index
 
     with show_progress("adding indexes"):
-        report = add_paimon_index(table, columns, force=WEAK_FILTERS in allow, allow_outside=OUTSIDE_FILES in allow, **options)
+        report = add_paimon_index(
+            table,
+            columns,
+            force=WEAK_FILTERS in allow,
+            allow_outside=OUTSIDE_FILES in allow,
+            **options,
+        )
     outputs.print("paimon-add-index", report, _show_add_index)
-    code = render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
+    code = render.say_unreadable(
+        [(file.data_file, None, file.reason) for file in report.unreadable]
+    )
     return max(code, RefusedError.exit_code) if report.refused else code
 
 
 def _show_add_index(page: Page, report: AddIndexReport) -> None:
     pairs = [(index, column) for index in report.new_indexes for column in index.columns]
     page.table(
-        (Heading("data file", NAME), Heading("place", WORD, 8), Heading("bytes", BYTES, 9), *_COLUMNS),
-        [(index.data_file, index.place, index.size, *(each.cell_of(column) for each in _COLUMNS)) for index, column in pairs],
+        (
+            Heading("data file", NAME),
+            Heading("place", WORD, 8),
+            Heading("bytes", BYTES, 9),
+            *_COLUMNS,
+        ),
+        [
+            (index.data_file, index.place, index.size, *(each.cell_of(column) for each in _COLUMNS))
+            for index, column in pairs
+        ],
     )
     _show_change(
         page,
@@ -100,7 +124,12 @@ def _show_add_index(page: Page, report: AddIndexReport) -> None:
 @click.command(cls=Command)
 @click.argument("data_file", metavar="DATAFILE")
 @_columns_option("the options of the table that the data file belongs to")
-@click.option("-o", "--output", metavar="OUT", help="Write the index to this file, which must not exist.  [default: DATAFILE.index]")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    help="Write the index to this file, which must not exist.  [default: DATAFILE.index]",
+)
 @_dry_run_option
 @page_limit_option
 @output_options()
@@ -124,10 +153,16 @@ def build(data_file: str, columns: tuple[str, ...], outputs: Outputs, **options:
 
 def _show_build(page: Page, report: BuildReport) -> None:
     page.table(_COLUMNS, report.columns)
-    outcome = "would be written; nothing was written" if report.dry_run else "written; all values verified"
+    outcome = (
+        "would be written; nothing was written"
+        if report.dry_run
+        else "written; all values verified"
+    )
     page.say(f"{report.output}: {page.bytes(report.size)} {outcome}")
     if report.table is not None and not report.dry_run:
-        page.say(f"note: table {report.table} does not refer to this file; sbbf paimon add-index adds an index that Paimon uses")
+        page.say(
+            f"note: table {report.table} does not refer to this file; sbbf paimon add-index adds an index that Paimon uses"
+        )
 
 
 @click.command(cls=Command)
@@ -147,9 +182,13 @@ def _show_build(page: Page, report: BuildReport) -> None:
     help="Remove the whole indexes with this finding: they contradict the format or are missing, and Paimon fails on them.",
 )
 @outside_option
-@click.option("-n", "--dry-run", is_flag=True, help="Show what would be removed, but write nothing.")
+@click.option(
+    "-n", "--dry-run", is_flag=True, help="Show what would be removed, but write nothing."
+)
 @output_options()
-def remove_index(table: str, columns: tuple[str, ...], rule: str | None, outputs: Outputs, **options: Any) -> int:
+def remove_index(
+    table: str, columns: tuple[str, ...], rule: str | None, outputs: Outputs, **options: Any
+) -> int:
     """Remove Bloom filters from the indexes of a table, in a new snapshot. Data files stay unchanged, and no row changes.
 
     \b
@@ -164,12 +203,24 @@ def remove_index(table: str, columns: tuple[str, ...], rule: str | None, outputs
 
     report = remove_paimon_index(table, columns, unreadable=rule is not None, **options)
     outputs.print("paimon-remove-index", report, _show_remove_index)
-    return render.say_unreadable([(file.data_file, None, file.reason) for file in report.unreadable])
+    return render.say_unreadable(
+        [(file.data_file, None, file.reason) for file in report.unreadable]
+    )
 
 
 def _show_remove_index(page: Page, report: RemoveIndexReport) -> None:
-    removed = Heading("removed", NAME, of=lambda index: ", ".join(index.columns) or "unreadable index")
-    page.table((Heading("data file", NAME), removed, Heading("place", WORD, 2), Heading("bytes", BYTES, 1, "size")), report.removed_indexes)
+    removed = Heading(
+        "removed", NAME, of=lambda index: ", ".join(index.columns) or "unreadable index"
+    )
+    page.table(
+        (
+            Heading("data file", NAME),
+            removed,
+            Heading("place", WORD, 2),
+            Heading("bytes", BYTES, 1, "size"),
+        ),
+        report.removed_indexes,
+    )
     _show_change(
         page,
         report,
@@ -181,11 +232,20 @@ def _show_remove_index(page: Page, report: RemoveIndexReport) -> None:
 
 
 def _show_change(
-    page: Page, report: AddIndexReport | RemoveIndexReport, changed: Sequence[object], would: str, did: str, nothing: str
+    page: Page,
+    report: AddIndexReport | RemoveIndexReport,
+    changed: Sequence[object],
+    would: str,
+    did: str,
+    nothing: str,
 ) -> None:
     """Print the end of a report of a commit: skipped files, notes and the outcome, whose words hold the data files as `{}`."""
-    for reason, names in render.group((file.reason, file.data_file) for file in report.skipped).items():
-        page.say(f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: {reason}")
+    for reason, names in render.group(
+        (file.reason, file.data_file) for file in report.skipped
+    ).items():
+        page.say(
+            f"skipped {names[0] if len(names) == 1 else format_count(len(names), 'data file')}: {reason}"
+        )
     page.say_all(f"note: {note}" for note in report.notes)
     files = format_count(len(changed), "data file")
     if report.dry_run:

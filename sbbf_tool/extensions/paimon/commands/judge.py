@@ -64,7 +64,15 @@ def verify(target: str, data_file: str | None, outputs: Outputs, **options: Any)
 
 def _show_verify(page: Page, report: PaimonVerifyReport) -> None:
     rows = [
-        (file.data_file, file.place, column.column, column.rows, column.nulls, column.false_negatives, _format_result(column))
+        (
+            file.data_file,
+            file.place,
+            column.column,
+            column.rows,
+            column.nulls,
+            column.false_negatives,
+            _format_result(column),
+        )
         for file in report.files
         for column in file.columns
     ]
@@ -72,11 +80,19 @@ def _show_verify(page: Page, report: PaimonVerifyReport) -> None:
     page.say_all(_format_false_negatives(report))
     filters = format_count(len(rows), "filter")
     count = sum(row[-1] == _VERIFIED for row in rows)
-    page.say(f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}")
+    page.say(
+        f"{report.target}: {f'{count:,} of {filters} verified' if rows else 'no filter to verify'}"
+    )
 
 
 def _format_result(column: VerifiedColumn) -> str:
-    return "not verified" if column.problem else "false negatives" if column.false_negatives else _VERIFIED
+    return (
+        "not verified"
+        if column.problem
+        else "false negatives"
+        if column.false_negatives
+        else _VERIFIED
+    )
 
 
 def _format_false_negatives(report: PaimonVerifyReport) -> Iterator[str]:
@@ -108,7 +124,11 @@ def check(table: str, baseline: str | None, outputs: Outputs, **options: Any) ->
 
     reference = read_baseline(baseline) if baseline is not None else Baseline()
     with show_progress("checking indexes"):
-        report = reference.subtract(check_paimon(table, **{name: value for name, value in options.items() if value is not None}))
+        report = reference.subtract(
+            check_paimon(
+                table, **{name: value for name, value in options.items() if value is not None}
+            )
+        )
     outputs.print("paimon-check", report, _show_check)
     if baseline is not None:
         render.note(f"sbbf: {baseline} covers {format_count(reference.covered, 'finding')}")

@@ -14,7 +14,10 @@ from sbbf_tool.cli.options import OUTSIDE_FILES, allow_option
 Command = TypeVar("Command", bound=Callable[..., object])
 
 _snapshot_option = click.option(
-    "--snapshot", type=int, metavar="N", help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]"
+    "--snapshot",
+    type=int,
+    metavar="N",
+    help="Read TABLE at this snapshot. It may be the folder of a branch.  [default: the latest]",
 )
 _BRANCH = re.compile(r"(.+)/branch/branch-([^/]+)/?")
 """The folder of a branch, whose metadata it has; the data files are those of the table."""

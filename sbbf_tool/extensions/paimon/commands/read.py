@@ -22,12 +22,27 @@ if TYPE_CHECKING:
     from sbbf_tool.extensions.paimon.reports import PaimonInspectReport, PaimonProbeReport
 
 
-_OF_FILE = (Heading("data file", NAME), Heading("partition", NAME, 5), Heading("rows", COUNT, 6), Heading("place", WORD, 7))
+_OF_FILE = (
+    Heading("data file", NAME),
+    Heading("partition", NAME, 5),
+    Heading("rows", COUNT, 6),
+    Heading("place", WORD, 7),
+)
 _OF_INDEX = (
     Heading("column", NAME),
-    Heading("current name", NAME, 2, lambda row: row.current_column if row.current_column != row.column else None),
+    Heading(
+        "current name",
+        NAME,
+        2,
+        lambda row: row.current_column if row.current_column != row.column else None,
+    ),
     Heading("index", WORD, 3, "kind"),
-    Heading("bytes", BYTES, 0, lambda row: None if row.kind is None else "EMPTY" if row.empty else row.size),
+    Heading(
+        "bytes",
+        BYTES,
+        0,
+        lambda row: None if row.kind is None else "EMPTY" if row.empty else row.size,
+    ),
     Heading("k", COUNT, 9),
     Heading("bits", COUNT, 8, "num_bits"),
     Heading("fill", RATE, 4, "fill_ratio"),
@@ -55,7 +70,9 @@ def inspect(target: str, outputs: Outputs, **options: Any) -> int:
 
     report = inspect_paimon(target, **options)
     outputs.print("paimon-inspect", report, _show_inspect)
-    return render.say_unreadable([(finding.file, finding.column, finding.message) for finding in report.errors])
+    return render.say_unreadable(
+        [(finding.file, finding.column, finding.message) for finding in report.errors]
+    )
 
 
 def _show_inspect(page: Page, report: PaimonInspectReport) -> None:
@@ -64,11 +81,19 @@ def _show_inspect(page: Page, report: PaimonInspectReport) -> None:
     indexed = sum(file.place != "none" for file in report.files)
     if report.is_table:
         state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
-        page.say(f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, {indexed:,} with an index")
+        page.say(
+            f"{report.target}: {state}, {format_count(len(report.files), 'data file')}, {indexed:,} with an index"
+        )
     else:
-        page.say(f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}")
+        page.say(
+            f"{report.target}: {page.bytes(report.files[0].size)}, indexes: {len(report.files[0].indexes):,}"
+        )
     columns = (*_OF_FILE, *_OF_INDEX) if report.is_table else _OF_INDEX
-    pairs = [(file, index) for file in report.files for index in file.indexes or ((None,) if report.is_table else ())]
+    pairs = [
+        (file, index)
+        for file in report.files
+        for index in file.indexes or ((None,) if report.is_table else ())
+    ]
     page.table(columns, [INDEX_ROW.of(file, index, index and index.bloom) for file, index in pairs])
     page.say_all(_format_totals(page, report) if report.is_table else ())
     page.say_all(_format_diagnoses(report))
@@ -79,7 +104,9 @@ def _show_inspect(page: Page, report: PaimonInspectReport) -> None:
 
 def _format_totals(page: Page, report: PaimonInspectReport) -> Iterator[str]:
     for total in report.columns:
-        files = f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
+        files = (
+            f"{total.files_with_filter:,} of {format_count(total.files, 'data file')} have a filter"
+        )
         yield f"{total.column}: {files}, {page.bytes(total.filter_bytes)}; mean fpp {format_percent(total.mean_fpp)}"
 
 
@@ -90,7 +117,9 @@ def _format_diagnoses(report: PaimonInspectReport) -> Iterator[str]:
         for index in file.indexes:
             if index.bloom is not None and index.bloom.diagnosis is not None:
                 distance = abs(index.bloom.fill_ratio - 0.5)
-                diagnoses.setdefault(index.current_column or index.column, []).append((distance, index.bloom.diagnosis, file.data_file))
+                diagnoses.setdefault(index.current_column or index.column, []).append(
+                    (distance, index.bloom.diagnosis, file.data_file)
+                )
     for column, cases in diagnoses.items():
         _, diagnosis, data_file = max(cases, key=lambda each: each[0])
         more = f" and {format_count(len(cases) - 1, 'more data file')}" if len(cases) > 1 else ""
@@ -99,11 +128,20 @@ def _format_diagnoses(report: PaimonInspectReport) -> Iterator[str]:
 
 def _format_findings(report: PaimonInspectReport) -> Iterator[str]:
     """Format one line per finding, with the number of data files that it concerns."""
-    by_message = render.group(((each.severity, each.rule, each.column, each.message), each.file) for each in report.findings)
+    by_message = render.group(
+        ((each.severity, each.rule, each.column, each.message), each.file)
+        for each in report.findings
+    )
     for (severity, rule, column, message), files in by_message.items():
-        where = (files[0] if len(files) == 1 else format_count(len(files), "data file")) if report.is_table else None
+        where = (
+            (files[0] if len(files) == 1 else format_count(len(files), "data file"))
+            if report.is_table
+            else None
+        )
         place = f"column {column}" if column is not None else None
-        yield ": ".join(part for part in (severity, where, place, rule, message) if part is not None)
+        yield ": ".join(
+            part for part in (severity, where, place, rule, message) if part is not None
+        )
 
 
 _ANSWERS = (
@@ -130,7 +168,13 @@ _ANSWERS = (
 @table_options
 @output_options()
 def probe(
-    table: str, column: str, values: tuple[str, ...], values_file: str | None, with_null: bool, outputs: Outputs, **options: Any
+    table: str,
+    column: str,
+    values: tuple[str, ...],
+    values_file: str | None,
+    with_null: bool,
+    outputs: Outputs,
+    **options: Any,
 ) -> int:
     """Query the file indexes of a table for the data files that may hold a value of COLUMN, as Paimon's own reader does.
 
@@ -146,10 +190,15 @@ def probe(
     from sbbf_tool.storage.folders import LocalFolders
 
     files = LocalFolders()
-    report = probe_paimon(table, column, collect_values(values, values_file, with_null), files=files, **options)
+    report = probe_paimon(
+        table, column, collect_values(values, values_file, with_null), files=files, **options
+    )
     outputs.print("paimon-probe", report, _show_probe)
     if terminal().verbose:
-        complain(f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}", kind="note")
+        complain(
+            f"read {files.bytes_read:,} bytes from {format_count(files.files_read, 'file')}",
+            kind="note",
+        )
     return MAYBE if report.remaining else ABSENT
 
 
@@ -158,10 +207,20 @@ def _show_probe(page: Page, report: PaimonProbeReport) -> None:
 
     state = f"snapshot {report.snapshot}" if report.snapshot is not None else "no snapshot"
     page.say(f"{report.table}: {state}, column {report.column}, {report.type}")
-    rows = [ANSWER_ROW.of(file, file.answers[at]) for at in range(report.num_values) for file in report.files]
+    rows = [
+        ANSWER_ROW.of(file, file.answers[at])
+        for at in range(report.num_values)
+        for file in report.files
+    ]
     page.table(_ANSWERS, rows, matters=lambda row: bool(row.may_hold))
-    remaining_rows, total_rows = (sum(file.rows for file in files) for files in (report.remaining, report.files))
+    remaining_rows, total_rows = (
+        sum(file.rows for file in files) for files in (report.remaining, report.files)
+    )
     data_files = format_count(len(report.files), "data file")
-    page.say(f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}")
+    page.say(
+        f"remaining: {len(report.remaining):,} of {data_files}, {remaining_rows:,} of {format_count(total_rows, 'row')}"
+    )
     if report.unused_reason is not None:
-        page.say(f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}")
+        page.say(
+            f"note: Paimon does not use the indexes of this table and reads every file: {report.unused_reason}"
+        )

@@ -12,13 +12,24 @@ from dataclasses import dataclass, field
 
 from sbbf_tool.bloom import sizing
 from sbbf_tool.display import redact
-from sbbf_tool.errors import ErrorPlace, OversizedPageError, RefusedError, UnreadableError, UsageError
+from sbbf_tool.errors import (
+    ErrorPlace,
+    OversizedPageError,
+    RefusedError,
+    UnreadableError,
+    UsageError,
+)
 from sbbf_tool.extensions.paimon.bloom64 import KIND
 from sbbf_tool.extensions.paimon.commit_plan import IndexChange
 from sbbf_tool.extensions.paimon.fast_hash import key_of
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Bodies
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, index_requests, parse_bloom_columns, why_unused
+from sbbf_tool.extensions.paimon.index_options import (
+    IndexRequest,
+    index_requests,
+    parse_bloom_columns,
+    why_unused,
+)
 from sbbf_tool.extensions.paimon.publish import ADDRESS, Placement, carry_out, open_changeable
 from sbbf_tool.extensions.paimon.reports import AddIndexReport, BuiltColumn, NewIndex, SkippedFile
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_index, request_in_file
@@ -54,18 +65,26 @@ def add_paimon_index(
     with ErrorPlace(paimon_table.path):
         requests = _resolve_requests(paimon_table.schema, index_requests(columns))
     adding = _Adding(paimon_table, requests, rebuild == "all", force, max_page_bytes)
-    fields, new_indexes = carry_out(paimon_table, adding.build_changes(), adding.skipped, dry_run=dry_run)
-    return AddIndexReport(**fields, new_indexes=new_indexes, notes=_build_notes(paimon_table.schema, requests))
+    fields, new_indexes = carry_out(
+        paimon_table, adding.build_changes(), adding.skipped, dry_run=dry_run
+    )
+    return AddIndexReport(
+        **fields, new_indexes=new_indexes, notes=_build_notes(paimon_table.schema, requests)
+    )
 
 
 def _resolve_requests(schema: TableSchema, requests: list[IndexRequest]) -> list[IndexRequest]:
     requests = requests or list(parse_bloom_columns(schema.options).values())
     if not requests:
-        raise UsageError("there is no column to index", hint="name one; the options of the table name none")
+        raise UsageError(
+            "there is no column to index", hint="name one; the options of the table name none"
+        )
     for request in requests:
         data_type = resolve_column(schema, request.column)[2]
         if key_of(data_type) is None:
-            raise UsageError(f"column {request.column}: Paimon has no Bloom filter for type {data_type}")
+            raise UsageError(
+                f"column {request.column}: Paimon has no Bloom filter for type {data_type}"
+            )
     return requests
 
 
@@ -89,7 +108,11 @@ class _Adding:
                 continue
             present = find_index(self.table.files, live)
             if present.problem is not None:
-                self._skip(live, f"its index cannot be used: {present.problem}; remove unreadable indexes first", is_unreadable=True)
+                self._skip(
+                    live,
+                    f"its index cannot be used: {present.problem}; remove unreadable indexes first",
+                    is_unreadable=True,
+                )
                 continue
             bodies = present.container.bodies if present.container is not None else {}
             requests = self._find_requests(live, bodies)
@@ -98,18 +121,39 @@ class _Adding:
                     self._skip(live, "already indexed")
                 continue
             try:
-                index = build_index(read_metadata(self.table.files, live.path), live.path, requests, self.max_page_bytes)
+                index = build_index(
+                    read_metadata(self.table.files, live.path),
+                    live.path,
+                    requests,
+                    self.max_page_bytes,
+                )
                 columns = self._leave_out_saturated(live, index)
                 if not columns:
                     continue
-                change = placement.put(live, _merge(bodies, {column.column: index.filters[column.column] for column in columns}))
+                change = placement.put(
+                    live,
+                    _merge(
+                        bodies, {column.column: index.filters[column.column] for column in columns}
+                    ),
+                )
             except (UnreadableError, UsageError, RefusedError) as error:
                 error.file = None  # the report names the file
-                self._skip(live, str(error), is_unreadable=isinstance(error, UnreadableError | OversizedPageError))
+                self._skip(
+                    live,
+                    str(error),
+                    is_unreadable=isinstance(error, UnreadableError | OversizedPageError),
+                )
                 continue
             yield change, NewIndex(live.file.name, *change.place, columns)
 
-    def _skip(self, live: IndexedFile, reason: str, *, is_unreadable: bool = False, is_refused: bool = False) -> None:
+    def _skip(
+        self,
+        live: IndexedFile,
+        reason: str,
+        *,
+        is_unreadable: bool = False,
+        is_refused: bool = False,
+    ) -> None:
         self.skipped.append(SkippedFile(live.file.name, reason, is_unreadable, is_refused))
 
     def _find_requests(self, live: IndexedFile, present: Bodies) -> list[IndexRequest]:

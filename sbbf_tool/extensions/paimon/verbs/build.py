@@ -18,11 +18,25 @@ from sbbf_tool.extensions.paimon.data_file import hash_columns
 from sbbf_tool.extensions.paimon.fast_hash import Hashes
 from sbbf_tool.extensions.paimon.files import FileIO, list_names
 from sbbf_tool.extensions.paimon.index_container import Bodies, build_container, parse_container
-from sbbf_tool.extensions.paimon.index_options import IndexRequest, index_requests, parse_bloom_columns
+from sbbf_tool.extensions.paimon.index_options import (
+    IndexRequest,
+    index_requests,
+    parse_bloom_columns,
+)
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX
 from sbbf_tool.extensions.paimon.reports import BuildReport, BuiltColumn
-from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, find_table_around, request_in_file
-from sbbf_tool.extensions.paimon.table_schema import DataType, IndexedColumn, indexed_type, parse_indexed_column
+from sbbf_tool.extensions.paimon.table import (
+    IndexedFile,
+    PaimonTable,
+    find_table_around,
+    request_in_file,
+)
+from sbbf_tool.extensions.paimon.table_schema import (
+    DataType,
+    IndexedColumn,
+    indexed_type,
+    parse_indexed_column,
+)
 from sbbf_tool.file.distinct import deduplicate
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.frozen import Frozen, replace
@@ -50,7 +64,10 @@ def build_verified(indexes: Bodies) -> bytes:
     """Build a container, and read it as any other reader would."""
     container = build_container(indexes)
     if parse_container(container).bodies != indexes:
-        raise SbbfError("the new index differs from the planned one; nothing was written", hint="please report it")
+        raise SbbfError(
+            "the new index differs from the planned one; nothing was written",
+            hint="please report it",
+        )
     return container
 
 
@@ -67,27 +84,43 @@ def build(
     UsageError for a column that is missing or cannot be indexed, and UnreadableError for a file that cannot be read.
     """
     table_and_file = table_and_file or find_table_around(files, path)
-    schema = table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
+    schema = (
+        table_and_file[0].schema_of(table_and_file[1].file) if table_and_file is not None else None
+    )
     typed_requests = [
-        replace(request, type=request.type or indexed_type(schema, parse_indexed_column(request.column))) for request in requests
+        replace(
+            request, type=request.type or indexed_type(schema, parse_indexed_column(request.column))
+        )
+        for request in requests
     ]
     with ErrorPlace(path):
         return build_index(read_metadata(files, path), path, typed_requests, max_page_bytes)
 
 
-def build_index(data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None) -> BuiltIndex:
+def build_index(
+    data: bytes, name: str, requests: Sequence[IndexRequest], max_page_bytes: MaxPageBytes = None
+) -> BuiltIndex:
     """Build a container for a data file's bytes; the file's name determines the format. Raises the errors of `build`."""
     requests_by_column = {parse_indexed_column(request.column): request for request in requests}
     if not requests_by_column or len(requests_by_column) < len(requests):
-        raise UsageError("a column is named twice" if requests_by_column else "there is no column to index")
-    source = hash_columns(data, name, {indexed: request.type for indexed, request in requests_by_column.items()}, max_page_bytes)
+        raise UsageError(
+            "a column is named twice" if requests_by_column else "there is no column to index"
+        )
+    source = hash_columns(
+        data,
+        name,
+        {indexed: request.type for indexed, request in requests_by_column.items()},
+        max_page_bytes,
+    )
     hashes_by_column = {indexed: DistinctHashes() for indexed in requests_by_column}
     for batch in source.batches:
         for indexed, part in batch.items():
             hashes_by_column[indexed].add(part.hashes, part.rows, part.nulls)
     columns, bodies = [], {}
     for indexed, request in requests_by_column.items():
-        column, bodies[str(indexed)] = _build_column(indexed, request, source.types[indexed], hashes_by_column[indexed])
+        column, bodies[str(indexed)] = _build_column(
+            indexed, request, source.types[indexed], hashes_by_column[indexed]
+        )
         columns.append(column)
     return BuiltIndex(tuple(columns), bodies)
 
@@ -102,9 +135,22 @@ def _build_column(
     bloom.insert(hashes)
     body = build_bloom64(bloom)
     if not parse_bloom64(body).contains(hashes).all():
-        raise SbbfError("the new index has a false negative; nothing was written", place=str(indexed), hint="please report it")
+        raise SbbfError(
+            "the new index has a false negative; nothing was written",
+            place=str(indexed),
+            hint="please report it",
+        )
     figures = (bloom.num_bits, bloom.k, bloom.fill_ratio, bloom.estimate_fpp())
-    return BuiltColumn(str(indexed), str(data_type), distinct.rows, distinct.nulls, len(hashes), items, request.fpp, *figures), body
+    return BuiltColumn(
+        str(indexed),
+        str(data_type),
+        distinct.rows,
+        distinct.nulls,
+        len(hashes),
+        items,
+        request.fpp,
+        *figures,
+    ), body
 
 
 class DistinctHashes:
@@ -158,7 +204,9 @@ def build_paimon_index(
         raise UsageError("the name of the output file is empty")
     target = path + INDEX_SUFFIX if output is None else os.fsdecode(output)
     files = files or LocalFolders()
-    if not dry_run and os.path.basename(target) in list_names(files, os.path.dirname(target) or "."):
+    if not dry_run and os.path.basename(target) in list_names(
+        files, os.path.dirname(target) or "."
+    ):
         raise _exists(target)
     table_and_file = find_table_around(files, path)
     requests = index_requests(columns) or _default_requests(table_and_file, path)
@@ -169,15 +217,24 @@ def build_paimon_index(
     return BuildReport(path, target, dry_run, len(index.container), index.columns, table)
 
 
-def _default_requests(table_and_file: tuple[PaimonTable, IndexedFile] | None, path: str) -> list[IndexRequest]:
+def _default_requests(
+    table_and_file: tuple[PaimonTable, IndexedFile] | None, path: str
+) -> list[IndexRequest]:
     if table_and_file is None:
-        raise UsageError("there is no column to index", file=path, hint="name one; the file belongs to no table")
+        raise UsageError(
+            "there is no column to index", file=path, hint="name one; the file belongs to no table"
+        )
     requests_in_file = [
-        request_in_file(*table_and_file, request) for request in parse_bloom_columns(table_and_file[0].schema.options).values()
+        request_in_file(*table_and_file, request)
+        for request in parse_bloom_columns(table_and_file[0].schema.options).values()
     ]
     if present := [request for request in requests_in_file if request is not None]:
         return present
-    raise UsageError("there is no column to index", file=path, hint="name one; the options of the table name no column of this file")
+    raise UsageError(
+        "there is no column to index",
+        file=path,
+        hint="name one; the options of the table name no column of this file",
+    )
 
 
 def _write(files: FileIO, target: str, data: bytes) -> None:
@@ -187,11 +244,17 @@ def _write(files: FileIO, target: str, data: bytes) -> None:
         raise _exists(target) from None
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            raise RefusedError("the folder of the output file does not exist", file=target, hint="create it first") from None
+            raise RefusedError(
+                "the folder of the output file does not exist", file=target, hint="create it first"
+            ) from None
         if error.errno in FORBIDDEN:
-            raise RefusedError(f"the index cannot be created: {reason_of(error)}", file=target, hint=ELSEWHERE) from error
+            raise RefusedError(
+                f"the index cannot be created: {reason_of(error)}", file=target, hint=ELSEWHERE
+            ) from error
         raise WriteError(reason_of(error), file=target, hint="nothing was written") from error
 
 
 def _exists(target: str) -> RefusedError:
-    return RefusedError("the output file exists", file=target, hint="name another, or remove it first")
+    return RefusedError(
+        "the output file exists", file=target, hint="name another, or remove it first"
+    )

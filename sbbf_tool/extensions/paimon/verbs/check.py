@@ -17,13 +17,24 @@ from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_
 from sbbf_tool.extensions.paimon.reports import VerifiedColumn
 from sbbf_tool.extensions.paimon.rules import BY_NAME, INDEX_RULES, IndexRule
 from sbbf_tool.extensions.paimon.table import IndexedFile, PaimonTable, open_table, request_in_file
-from sbbf_tool.extensions.paimon.table_schema import current_name, parse_indexed_column, resolve_column
+from sbbf_tool.extensions.paimon.table_schema import (
+    current_name,
+    parse_indexed_column,
+    resolve_column,
+)
 from sbbf_tool.extensions.paimon.verbs.inspect import IndexInspector, InspectedIndex, Note
 from sbbf_tool.extensions.paimon.verbs.verify import verify_index
 from sbbf_tool.file.page_limit import MaxPageBytes
 from sbbf_tool.hints import Fix
 from sbbf_tool.numbers import format_count
-from sbbf_tool.reports.findings import ERROR, SEVERITIES, CheckReport, Evidence, Finding, RuleOutcome
+from sbbf_tool.reports.findings import (
+    ERROR,
+    SEVERITIES,
+    CheckReport,
+    Evidence,
+    Finding,
+    RuleOutcome,
+)
 from sbbf_tool.rules.catalog import Policy
 from sbbf_tool.rules.facts import Reads
 from sbbf_tool.verbs.check import FAILED, NOT_RUN, NOTED, PASSED
@@ -54,8 +65,12 @@ def check_paimon(
     the table fail. Files outside the directory of the table are read only with `allow_outside`. Raises UsageError for a rule that does not
     exist, and UnreadableError if the table cannot be read; data files that cannot be read are reported as `unreadable`.
     """
-    selection = _IndexPolicy(select=as_names(select), ignore=as_names(ignore), quick=quick, fail_on=fail_on)
-    paimon_table = open_table(files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    selection = _IndexPolicy(
+        select=as_names(select), ignore=as_names(ignore), quick=quick, fail_on=fail_on
+    )
+    paimon_table = open_table(
+        files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside
+    )
     return _Check(paimon_table, selection, max_page_bytes).run()
 
 
@@ -105,14 +120,33 @@ class _Check:
             if self.selection.why_not(rule) is None:
                 fix = self._find_fix(live, rule, note.column)
                 evidence = (Evidence(None, note.fact),)
-                self.findings.append(Finding(rule.name, rule.severity, redact(live.path), note.column, rule.message, evidence, fix))
+                self.findings.append(
+                    Finding(
+                        rule.name,
+                        rule.severity,
+                        redact(live.path),
+                        note.column,
+                        rule.message,
+                        evidence,
+                        fix,
+                    )
+                )
 
     def _find_fix(self, live: IndexedFile, rule: IndexRule, column: str | None) -> Fix | None:
         """Return the change that resolves a finding; None if this package cannot change the indexes of the table, or the column is gone."""
-        if rule.verb is None or column is None or self.table.schema.primary_keys or self.table.branch is not None:
+        if (
+            rule.verb is None
+            or column is None
+            or self.table.schema.primary_keys
+            or self.table.branch is not None
+        ):
             return None
         schema = self.table.schema_of(live.file)
-        name = column if rule.name == rules.MISSING_INDEX else current_name(schema, self.table.schema, parse_indexed_column(column))
+        name = (
+            column
+            if rule.name == rules.MISSING_INDEX
+            else current_name(schema, self.table.schema, parse_indexed_column(column))
+        )
         verb, rebuild = rule.verb
         return None if name is None else Fix(verb, (self.table.path,), (name,), rebuild=rebuild)
 
@@ -123,9 +157,15 @@ class _Check:
         columns_with_notes = {note.column for note in inspected_index.notes}
         for column in result.columns:
             if column.false_negatives:
-                yield Note(rules.FALSE_NEGATIVES if column.cause is None else rules.WRONG_HASH, _describe(column), column.column)
+                yield Note(
+                    rules.FALSE_NEGATIVES if column.cause is None else rules.WRONG_HASH,
+                    _describe(column),
+                    column.column,
+                )
             elif column.problem is not None and column.column not in columns_with_notes:
-                self.unreadable.append(f"{redact(live.path)}: column {column.column}: {column.problem}")
+                self.unreadable.append(
+                    f"{redact(live.path)}: column {column.column}: {column.problem}"
+                )
 
     def _count_columns(self, live: IndexedFile, inspected_index: InspectedIndex) -> None:
         columns = frozenset(
@@ -142,12 +182,19 @@ class _Check:
         requests = parse_bloom_columns(self.table.schema.options)
         for column in dict.fromkeys((*requests, *self.indexed_columns)):
             if column not in present and self._can_index(live, column):
-                yield Note(rules.MISSING_INDEX, _describe_missing(self.indexed_columns.get(column, 0), column in requests), column)
+                yield Note(
+                    rules.MISSING_INDEX,
+                    _describe_missing(self.indexed_columns.get(column, 0), column in requests),
+                    column,
+                )
 
     def _can_index(self, live: IndexedFile, column: str) -> bool:
         try:
             data_type = resolve_column(self.table.schema, column)[2]
-            return key_of(data_type) is not None and request_in_file(self.table, live, IndexRequest(column)) is not None
+            return (
+                key_of(data_type) is not None
+                and request_in_file(self.table, live, IndexRequest(column)) is not None
+            )
         except UsageError:
             return False  # an option for a column that the table does not have
 
@@ -160,7 +207,10 @@ class _Check:
         elif reads_data and not self.indexed_columns:
             outcome, reason = NOT_RUN, "no data file has a Bloom filter"
         else:
-            outcome, reason = PASSED, "some data files could not be read" if self.unreadable and reads_data else None
+            outcome, reason = (
+                PASSED,
+                "some data files could not be read" if self.unreadable and reads_data else None,
+            )
         return RuleOutcome(rule.name, rule.severity, outcome, reason)
 
 
@@ -173,7 +223,9 @@ def _describe(column: VerifiedColumn) -> str:
 
 def _describe_missing(num_files: int, is_requested: bool) -> str:
     reasons = [
-        f"{format_count(num_files, 'other data file')} {'has' if num_files == 1 else 'have'} a filter" if num_files else None,
+        f"{format_count(num_files, 'other data file')} {'has' if num_files == 1 else 'have'} a filter"
+        if num_files
+        else None,
         "the options of the table name the column" if is_requested else None,
     ]
     return ", and ".join(filter(None, reasons))

@@ -18,9 +18,29 @@ from sbbf_tool.extensions.paimon.files import FileIO, list_names, parse_file
 from sbbf_tool.extensions.paimon.index_container import Container, IndexEntry, parse_container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, parse_bloom_columns, why_unused
 from sbbf_tool.extensions.paimon.manifest import INDEX_SUFFIX, data_file_of
-from sbbf_tool.extensions.paimon.reports import BloomFigures, IndexColumnTotal, IndexFigures, InspectedFile, PaimonInspectReport
-from sbbf_tool.extensions.paimon.table import FILE, NONE, FileIndex, IndexedFile, PaimonTable, find_index, open_table
-from sbbf_tool.extensions.paimon.table_schema import DataType, TableSchema, current_name, indexed_type, parse_indexed_column
+from sbbf_tool.extensions.paimon.reports import (
+    BloomFigures,
+    IndexColumnTotal,
+    IndexFigures,
+    InspectedFile,
+    PaimonInspectReport,
+)
+from sbbf_tool.extensions.paimon.table import (
+    FILE,
+    NONE,
+    FileIndex,
+    IndexedFile,
+    PaimonTable,
+    find_index,
+    open_table,
+)
+from sbbf_tool.extensions.paimon.table_schema import (
+    DataType,
+    TableSchema,
+    current_name,
+    indexed_type,
+    parse_indexed_column,
+)
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.numbers import format_percent
 from sbbf_tool.reports.findings import Finding
@@ -72,7 +92,9 @@ class IndexInspector:
         if live.outside is not None:
             notes.append(Note(rules.OUTSIDE_TABLE, live.outside))
         elif live.directory not in self._names:
-            self._names[live.directory] = _group_index_files(list_names(self._table.files, live.directory))
+            self._names[live.directory] = _group_index_files(
+                list_names(self._table.files, live.directory)
+            )
         index = find_index(self._table.files, live)
         if file.embedded_index is not None and file.index_files:
             fact = f"an index is in the manifest and in {', '.join(file.index_files)}: Paimon reads the one in the manifest"
@@ -82,11 +104,16 @@ class IndexInspector:
         figures: tuple[IndexFigures, ...] = ()
         if index.container is not None:
             schema = self._table.schema_of(file)
-            figures = inspect_container(index.container, notes, file.row_count, schema, self._table.schema)
+            figures = inspect_container(
+                index.container, notes, file.row_count, schema, self._table.schema
+            )
         if index.place != NONE and (unused_reason := why_unused(self._table.schema)):
             notes.append(Note(rules.UNUSED_INDEX, f"Paimon does not use it: {unused_reason}"))
         notes += (
-            Note(rules.UNREFERENCED_INDEX, f"the snapshot does not refer to {name}; older snapshots may")
+            Note(
+                rules.UNREFERENCED_INDEX,
+                f"the snapshot does not refer to {name}; older snapshots may",
+            )
             for name in self._names.get(live.directory, {}).get(file.name, ())
             if name not in file.index_files
         )
@@ -121,14 +148,20 @@ def inspect_container(
         indexed = parse_indexed_column(column)
         data_type = indexed_type(schema, indexed)
         if schema is not None and data_type is None:
-            notes.append(Note(rules.UNKNOWN_COLUMN, f"schema {schema.id} has no such column", column))
+            notes.append(
+                Note(rules.UNKNOWN_COLUMN, f"schema {schema.id} has no such column", column)
+            )
         current_column = current_name(schema, current_schema, indexed)
         for kind, entry in kinds.items():
             bloom = _inspect_index(container, notes, column, entry, data_type, requests.get(column))
             if bloom is not None and rows is not None:
                 notes += _check_size(bloom, entry.length, rows, column)
             type_text = str(data_type) if data_type else None
-            figures.append(IndexFigures(column, current_column, type_text, kind, entry.length, entry.empty, bloom))
+            figures.append(
+                IndexFigures(
+                    column, current_column, type_text, kind, entry.length, entry.empty, bloom
+                )
+            )
     return tuple(figures)
 
 
@@ -140,16 +173,35 @@ def _requests_of(schema: TableSchema | None) -> dict[str, IndexRequest]:
 
 
 def _inspect_index(
-    container: Container, notes: list[Note], column: str, entry: IndexEntry, data_type: DataType | None, request: IndexRequest | None
+    container: Container,
+    notes: list[Note],
+    column: str,
+    entry: IndexEntry,
+    data_type: DataType | None,
+    request: IndexRequest | None,
 ) -> BloomFigures | None:
     if entry.kind not in PAIMON_KINDS:
-        notes.append(Note(rules.UNKNOWN_KIND, f"unknown index type {entry.kind!r}: Paimon's reader fails", column))
+        notes.append(
+            Note(
+                rules.UNKNOWN_KIND,
+                f"unknown index type {entry.kind!r}: Paimon's reader fails",
+                column,
+            )
+        )
     if entry.empty:
-        notes.append(Note(rules.EMPTY_INDEX, "the index is EMPTY: Paimon skips the file for every value", column))
+        notes.append(
+            Note(
+                rules.EMPTY_INDEX,
+                "the index is EMPTY: Paimon skips the file for every value",
+                column,
+            )
+        )
     if entry.kind != KIND or entry.empty:
         return None
     if data_type is not None and key_of(data_type) is None:
-        notes.append(Note(rules.NO_HASH, f"Paimon has no hash for {data_type}: its reader fails", column))
+        notes.append(
+            Note(rules.NO_HASH, f"Paimon has no hash for {data_type}: its reader fails", column)
+        )
     try:
         bloom = parse_bloom64(container.body_of(entry))
     except UnreadableError as error:
@@ -157,14 +209,26 @@ def _inspect_index(
         return None
     rate = bloom.estimate_fpp(bloom.paimon_probes)
     fill, ndv = bloom.fill_ratio, bloom.estimated_ndv
-    figures = BloomFigures(bloom.num_bits, bloom.k, bloom.paimon_probes, fill, rate, ndv, _diagnose(bloom, fill, ndv, request))
+    figures = BloomFigures(
+        bloom.num_bits,
+        bloom.k,
+        bloom.paimon_probes,
+        fill,
+        rate,
+        ndv,
+        _diagnose(bloom, fill, ndv, request),
+    )
     notes += _check_filter(figures, column)
     return figures
 
 
 def _check_filter(bloom: BloomFigures, column: str) -> Iterable[Note]:
     if bloom.k >= _FIRST_MISREAD_K:
-        behaviour = "never skips a file" if not bloom.paimon_probes else f"checks {bloom.paimon_probes} bits per value"
+        behaviour = (
+            "never skips a file"
+            if not bloom.paimon_probes
+            else f"checks {bloom.paimon_probes} bits per value"
+        )
         fact = f"k = {bloom.k}: Paimon's Java reader takes the bytes of k as signed and {behaviour}"
         yield Note(rules.MANY_HASH_FUNCTIONS, fact, column)
     elif bloom.k == 0:
@@ -184,7 +248,11 @@ def _check_size(bloom: BloomFigures, size: int, rows: int, column: str) -> Itera
     if size > _LARGE_FACTOR * needed_bytes:
         fact = f"{size:,} bytes for {rows:,} rows: {needed_bytes:,} bytes are enough even if all values are distinct"
         yield Note(rules.LARGE_FOR_ROWS, fact, column)
-    elif bloom.estimated_ndv and bloom.diagnosis and size > _LARGE_FOR_VALUES * _bytes_for(round(bloom.estimated_ndv), bloom.k):
+    elif (
+        bloom.estimated_ndv
+        and bloom.diagnosis
+        and size > _LARGE_FOR_VALUES * _bytes_for(round(bloom.estimated_ndv), bloom.k)
+    ):
         yield Note(rules.LARGE_FOR_VALUES, bloom.diagnosis, column)
 
 
@@ -193,7 +261,9 @@ def _bytes_for(values: int, k: int) -> int:
     return math.ceil(max(1, values) * k / math.log(2) / 8) + 4
 
 
-def _diagnose(bloom: BloomFilter64, fill: float, ndv: float | None, request: IndexRequest | None) -> str | None:
+def _diagnose(
+    bloom: BloomFilter64, fill: float, ndv: float | None, request: IndexRequest | None
+) -> str | None:
     """Return what the fill ratio says of the number of items; None if the number fits the values, or cannot be known."""
     if not bloom.k or fill == 0:
         return None
@@ -212,7 +282,10 @@ def _diagnose(bloom: BloomFilter64, fill: float, ndv: float | None, request: Ind
 def _is_sized_for(bloom: BloomFilter64, request: IndexRequest) -> bool:
     """Return whether Paimon gives a filter of these options the size of this one."""
     try:
-        return request.items is not None and compute_sizing(request.items, request.fpp) == (bloom.num_bits, bloom.k)
+        return request.items is not None and compute_sizing(request.items, request.fpp) == (
+            bloom.num_bits,
+            bloom.k,
+        )
     except UsageError:
         return False
 
@@ -234,14 +307,33 @@ def inspect_paimon(
         if snapshot is not None or branch is not None:
             raise UsageError("an index file has no snapshots and no branches", file=target)
         container, notes = parse_file(files, target, parse_container), list[Note]()
-        file = InspectedFile(target, "", None, None, FILE, target, len(container.data), inspect_container(container, notes))
-        return PaimonInspectReport(target, None, (file,), _sum_columns((file,)), tuple(note.to_finding(target) for note in notes))
+        file = InspectedFile(
+            target,
+            "",
+            None,
+            None,
+            FILE,
+            target,
+            len(container.data),
+            inspect_container(container, notes),
+        )
+        return PaimonInspectReport(
+            target,
+            None,
+            (file,),
+            _sum_columns((file,)),
+            tuple(note.to_finding(target) for note in notes),
+        )
     table = open_table(files, target, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
     inspector = IndexInspector(table)
     inspected = [inspector.inspect(live) for live in table.live_files]
     reports = tuple(each.file for each in inspected)
-    findings = tuple(note.to_finding(each.file.data_file) for each in inspected for note in each.notes)
-    return PaimonInspectReport(table.path, table.snapshot_id, reports, _sum_columns(reports), findings)
+    findings = tuple(
+        note.to_finding(each.file.data_file) for each in inspected for note in each.notes
+    )
+    return PaimonInspectReport(
+        table.path, table.snapshot_id, reports, _sum_columns(reports), findings
+    )
 
 
 def _sum_columns(files: Sequence[InspectedFile]) -> tuple[IndexColumnTotal, ...]:
@@ -249,8 +341,16 @@ def _sum_columns(files: Sequence[InspectedFile]) -> tuple[IndexColumnTotal, ...]
     for file in files:
         for index in file.indexes:
             if index.bloom is not None:
-                filters.setdefault(index.current_column or index.column, []).append((index.size, index.bloom.estimated_fpp))
+                filters.setdefault(index.current_column or index.column, []).append(
+                    (index.size, index.bloom.estimated_fpp)
+                )
     return tuple(
-        IndexColumnTotal(column, len(figures), len(files), sum(size for size, _ in figures), fmean(rate for _, rate in figures))
+        IndexColumnTotal(
+            column,
+            len(figures),
+            len(files),
+            sum(size for size, _ in figures),
+            fmean(rate for _, rate in figures),
+        )
         for column, figures in filters.items()
     )

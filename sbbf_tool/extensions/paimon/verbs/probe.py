@@ -31,12 +31,27 @@ from sbbf_tool.arguments import as_iterable
 from sbbf_tool.display import redact
 from sbbf_tool.errors import ErrorPlace, UnreadableError, UsageError
 from sbbf_tool.extensions.paimon.bloom64 import KIND, MAX_PROBES, BloomFilter64, parse_bloom64
-from sbbf_tool.extensions.paimon.fast_hash import Hashes, HashForm, double_keys, float_keys, hash_bytes, hash_longs, key_of
+from sbbf_tool.extensions.paimon.fast_hash import (
+    Hashes,
+    HashForm,
+    double_keys,
+    float_keys,
+    hash_bytes,
+    hash_longs,
+    key_of,
+)
 from sbbf_tool.extensions.paimon.files import FileIO
 from sbbf_tool.extensions.paimon.index_container import Container
 from sbbf_tool.extensions.paimon.index_options import IndexRequest, why_not_convertible, why_unused
 from sbbf_tool.extensions.paimon.reports import IndexAnswer, PaimonProbeReport, ProbedFile
-from sbbf_tool.extensions.paimon.table import FileIndex, IndexedFile, PaimonTable, find_index, open_table, request_in_file
+from sbbf_tool.extensions.paimon.table import (
+    FileIndex,
+    IndexedFile,
+    PaimonTable,
+    find_index,
+    open_table,
+    request_in_file,
+)
 from sbbf_tool.extensions.paimon.table_schema import INTEGER_BITS, DataType, resolve_column
 from sbbf_tool.frozen import Frozen, replace
 from sbbf_tool.parquet import iso8601
@@ -55,7 +70,11 @@ class HashLiteral(Frozen):
     @property
     def hashes(self) -> Hashes:
         """The hash, as an array of length 1 for a filter."""
-        return hash_bytes([self.key]) if isinstance(self.key, bytes) else hash_longs(np.array([self.key], np.int64))
+        return (
+            hash_bytes([self.key])
+            if isinstance(self.key, bytes)
+            else hash_longs(np.array([self.key], np.int64))
+        )
 
     @property
     def hash64(self) -> int:
@@ -81,22 +100,41 @@ def probe_paimon(
     `values` is an iterable of values or a single value: a string as above, a Python object, or None for null. Raises UsageError for
     a column that does not exist and a value that does not fit the type of the column.
     """
-    paimon_table = open_table(files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside)
+    paimon_table = open_table(
+        files, table, snapshot=snapshot, branch=branch, allow_outside=allow_outside
+    )
     query_values = tuple(as_iterable(values))
     with ErrorPlace(paimon_table.path, f"column {column}"):
         data_type = resolve_column(paimon_table.schema, column)[2]
         hashable = key_of(data_type) is not None
         texts = [_text_of(value, data_type) for value in query_values]
-        literals = [(text, parse_literal(text, data_type) if text is not None and hashable else None) for text in texts]
-    probed = tuple(_probe_file(paimon_table, live, column, data_type, literals) for live in paimon_table.live_files)
-    return PaimonProbeReport(paimon_table.path, paimon_table.snapshot_id, column, str(data_type), why_unused(paimon_table.schema), probed)
+        literals = [
+            (text, parse_literal(text, data_type) if text is not None and hashable else None)
+            for text in texts
+        ]
+    probed = tuple(
+        _probe_file(paimon_table, live, column, data_type, literals)
+        for live in paimon_table.live_files
+    )
+    return PaimonProbeReport(
+        paimon_table.path,
+        paimon_table.snapshot_id,
+        column,
+        str(data_type),
+        why_unused(paimon_table.schema),
+        probed,
+    )
 
 
 def _text_of(value: object, data_type: DataType) -> str | None:
     """Convert a value to the text that `parse_literal` takes. Raises UsageError for unsupported objects."""
     if isinstance(value, bytes | bytearray | memoryview):
         is_binary = data_type.root in ("BINARY", "VARBINARY")
-        return f"0x{bytes(value).hex()}" if is_binary else bytes(value).decode("utf-8", "surrogateescape")
+        return (
+            f"0x{bytes(value).hex()}"
+            if is_binary
+            else bytes(value).decode("utf-8", "surrogateescape")
+        )
     if value is None or isinstance(value, str):
         return value
     text = None if key_of(data_type) is HashForm.BYTES else write_object(value)
@@ -105,42 +143,88 @@ def _text_of(value: object, data_type: DataType) -> str | None:
     return text
 
 
-def _probe_file(table: PaimonTable, live: IndexedFile, name: str, current_type: DataType, literals: Sequence[_Literal]) -> ProbedFile:
+def _probe_file(
+    table: PaimonTable,
+    live: IndexedFile,
+    name: str,
+    current_type: DataType,
+    literals: Sequence[_Literal],
+) -> ProbedFile:
     index, file = find_index(table.files, live), live.file
     in_file = request_in_file(table, live, IndexRequest(name))
     if in_file is None or in_file.type is None:
-        column, answers = None, tuple(IndexAnswer(value, None, True, "the column is newer than the file") for value, _ in literals)
+        column, answers = (
+            None,
+            tuple(
+                IndexAnswer(value, None, True, "the column is newer than the file")
+                for value, _ in literals
+            ),
+        )
     else:
         column = in_file.column
-        answers = tuple(_probe_value(index, column, current_type, in_file.type, value, literal) for value, literal in literals)
+        answers = tuple(
+            _probe_value(index, column, current_type, in_file.type, value, literal)
+            for value, literal in literals
+        )
         if index.container is None or column not in index.container.indexes:
-            answers = tuple(_apply_partition(live, column, answer, literal) for answer, (_, literal) in zip(answers, literals, strict=True))
-    return ProbedFile(file.name, redact(live.path), live.partition_text, live.entry.bucket, file.row_count, index.place, column, answers)
+            answers = tuple(
+                _apply_partition(live, column, answer, literal)
+                for answer, (_, literal) in zip(answers, literals, strict=True)
+            )
+    return ProbedFile(
+        file.name,
+        redact(live.path),
+        live.partition_text,
+        live.entry.bucket,
+        file.row_count,
+        index.place,
+        column,
+        answers,
+    )
 
 
 def _probe_value(
-    index: FileIndex, column: str, current_type: DataType, stored: DataType, value: str | None, literal: HashLiteral | None
+    index: FileIndex,
+    column: str,
+    current_type: DataType,
+    stored: DataType,
+    value: str | None,
+    literal: HashLiteral | None,
 ) -> IndexAnswer:
     if index.container is None:
-        reason = f"the index cannot be used, Paimon fails on it: {index.problem}" if index.problem else "no index"
+        reason = (
+            f"the index cannot be used, Paimon fails on it: {index.problem}"
+            if index.problem
+            else "no index"
+        )
         return IndexAnswer(value, None, True, reason)
     obstacle = why_not_convertible(current_type, stored, literal.key) if literal else None
-    return probe_container(index.container, column, value, literal) if obstacle is None else IndexAnswer(value, None, True, obstacle)
+    return (
+        probe_container(index.container, column, value, literal)
+        if obstacle is None
+        else IndexAnswer(value, None, True, obstacle)
+    )
 
 
-def _apply_partition(live: IndexedFile, column: str, answer: IndexAnswer, literal: HashLiteral | None) -> IndexAnswer:
+def _apply_partition(
+    live: IndexedFile, column: str, answer: IndexAnswer, literal: HashLiteral | None
+) -> IndexAnswer:
     """Replace the answer with that of the file's partition if it has the column: then all rows have the partition's value."""
     for key, _, stored in live.partition:
         is_comparable = stored is None or isinstance(stored, str | bytes | int)
         if key == column and is_comparable and (answer.value is None or literal is not None):
             partition_key = stored.encode() if isinstance(stored, str) else stored
             return replace(
-                answer, may_hold=partition_key == (literal.key if literal else None), reason=f"the file's partition: {live.partition_text}"
+                answer,
+                may_hold=partition_key == (literal.key if literal else None),
+                reason=f"the file's partition: {live.partition_text}",
             )
     return answer
 
 
-def probe_container(container: Container, column: str, value: str | None, literal: HashLiteral | None) -> IndexAnswer:
+def probe_container(
+    container: Container, column: str, value: str | None, literal: HashLiteral | None
+) -> IndexAnswer:
     """Look up one value of a column, by its name in the container.
 
     `literal` is None for a null and for a value of a type without a hash.
@@ -162,7 +246,11 @@ def probe_container(container: Container, column: str, value: str | None, litera
         return IndexAnswer(value, hash64, True, f"the filter cannot be used: {error.message}")
     may_hold = bool(bloom.contains(literal.hashes, bloom.paimon_probes)[0])
     other_kinds = [kind for kind in kinds if kind != KIND]
-    note = f"; its {', '.join(other_kinds)} index, not evaluated, may still exclude the value" if may_hold and other_kinds else ""
+    note = (
+        f"; its {', '.join(other_kinds)} index, not evaluated, may still exclude the value"
+        if may_hold and other_kinds
+        else ""
+    )
     return IndexAnswer(value, hash64, may_hold, _explain_answer(bloom, literal, may_hold) + note)
 
 
@@ -172,7 +260,11 @@ def _explain_answer(bloom: BloomFilter64, literal: HashLiteral, may_hold: bool) 
     if bloom.paimon_probes == bloom.k:
         return "all bits of the value are set"
     if bloom.contains(literal.hashes)[0]:
-        return "all bits of the value are set" if bloom.k <= MAX_PROBES else f"k = {bloom.k}: not all bits were checked"
+        return (
+            "all bits of the value are set"
+            if bloom.k <= MAX_PROBES
+            else f"k = {bloom.k}: not all bits were checked"
+        )
     return f"bits of the value are not set, but of k = {bloom.k} Paimon's reader checks only {bloom.paimon_probes}"
 
 
@@ -182,7 +274,9 @@ def parse_literal(text: str, data_type: DataType) -> HashLiteral:
     if kind is None:
         raise UsageError(f"Paimon has no hash for type {data_type}")
     if kind is HashForm.BYTES:
-        return HashLiteral(_parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text))
+        return HashLiteral(
+            _parse_binary(text) if data_type.root in ("BINARY", "VARBINARY") else _encode_text(text)
+        )
     if kind is HashForm.INTEGER:
         return HashLiteral(_parse_integer(text, data_type))
     if kind is HashForm.FLOAT:
@@ -199,7 +293,10 @@ def parse_literal(text: str, data_type: DataType) -> HashLiteral:
     if kind is HashForm.TIME and (time.zoned or not 0 <= time.nanos < iso8601.NANOS_PER_DAY):
         raise UsageError(f"{text!r:.60} is not a time of day")
     if data_type.root == "TIMESTAMP" and time.zoned and not text.endswith("Z"):
-        raise UsageError(f"{text!r:.60} has an offset, but a TIMESTAMP has no time zone", hint="remove the offset")
+        raise UsageError(
+            f"{text!r:.60} has an offset, but a TIMESTAMP has no time zone",
+            hint="remove the offset",
+        )
     return HashLiteral(_check_range(time.nanos // per_key, 64, text, data_type))
 
 
@@ -212,7 +309,10 @@ def _encode_text(text: str) -> bytes:
 
 def _parse_binary(text: str) -> bytes:
     if not re.fullmatch(r"0[xX](?:[0-9a-fA-F]{2})*", text):
-        raise UsageError(f"{text!r:.60} is not a binary value", hint="write 0x and two hexadecimal digits per byte")
+        raise UsageError(
+            f"{text!r:.60} is not a binary value",
+            hint="write 0x and two hexadecimal digits per byte",
+        )
     return bytes.fromhex(text[2:])
 
 
@@ -245,7 +345,9 @@ def _parse_float(text: str) -> np.float32:
     import pyarrow as pa
 
     double = _parse_double(text)
-    nearest = pa.scalar(text.lstrip("+")).cast(pa.float32()).as_py() if math.isfinite(double) else double
+    nearest = (
+        pa.scalar(text.lstrip("+")).cast(pa.float32()).as_py() if math.isfinite(double) else double
+    )
     if math.isinf(nearest) and math.isfinite(double):
         raise UsageError(f"{text!r:.60} is out of the range of FLOAT")
     return np.float32(nearest)

@@ -19,7 +19,12 @@ from sbbf_tool.extensions.paimon.index_options import parse_bloom_columns
 from sbbf_tool.extensions.paimon.publish import Placement, carry_out, open_changeable
 from sbbf_tool.extensions.paimon.reports import RemovedIndex, RemoveIndexReport, SkippedFile
 from sbbf_tool.extensions.paimon.table import NONE, IndexedFile, PaimonTable, find_index
-from sbbf_tool.extensions.paimon.table_schema import TableSchema, current_name, parse_indexed_column, resolve_column
+from sbbf_tool.extensions.paimon.table_schema import (
+    TableSchema,
+    current_name,
+    parse_indexed_column,
+    resolve_column,
+)
 from sbbf_tool.extensions.paimon.verbs.build import build_verified
 
 
@@ -47,7 +52,12 @@ def remove_paimon_index(
         for name in names:
             _ensure_exists(paimon_table, name)
     skipped: list[SkippedFile] = []
-    fields, removed = carry_out(paimon_table, _plan_changes(paimon_table, names, unreadable, skipped), skipped, dry_run=dry_run)
+    fields, removed = carry_out(
+        paimon_table,
+        _plan_changes(paimon_table, names, unreadable, skipped),
+        skipped,
+        dry_run=dry_run,
+    )
     notes = _build_notes(paimon_table.schema, names) if not unreadable else ()
     return RemoveIndexReport(**fields, removed_indexes=removed, notes=notes)
 
@@ -75,12 +85,20 @@ def _plan_changes(
         if index.container is not None:
             columns = () if unreadable else _find_columns(table, live, index.container, names)
             bodies = {
-                column: {kind: body for kind, body in kinds.items() if kind != KIND or column not in columns}
+                column: {
+                    kind: body
+                    for kind, body in kinds.items()
+                    if kind != KIND or column not in columns
+                }
                 for column, kinds in index.container.bodies.items()
             }
             remaining = {column: kinds for column, kinds in bodies.items() if kinds}
             try:
-                change = placement.put(live, build_verified(remaining)) if columns and remaining else change
+                change = (
+                    placement.put(live, build_verified(remaining))
+                    if columns and remaining
+                    else change
+                )
             except RefusedError as error:
                 skipped.append(SkippedFile(name, error.message))
                 continue
@@ -93,18 +111,28 @@ def _plan_changes(
             yield change, RemovedIndex(name, columns, *change.place)
 
 
-def _find_columns(table: PaimonTable, live: IndexedFile, container: Container, names: Collection[str]) -> tuple[str, ...]:
+def _find_columns(
+    table: PaimonTable, live: IndexedFile, container: Container, names: Collection[str]
+) -> tuple[str, ...]:
     """Return the columns of a container, by their names in it, whose Bloom filters are to be removed."""
     schema = table.schema_of(live.file)
     return tuple(
         column
         for column, kinds in container.indexes.items()
-        if KIND in kinds and (not names or (current_name(schema, table.schema, parse_indexed_column(column)) or column) in names)
+        if KIND in kinds
+        and (
+            not names
+            or (current_name(schema, table.schema, parse_indexed_column(column)) or column) in names
+        )
     )
 
 
 def _build_notes(schema: TableSchema, names: Collection[str]) -> tuple[str, ...]:
-    requests = [column for column in parse_bloom_columns(schema.options) if not names or column in names]
+    requests = [
+        column for column in parse_bloom_columns(schema.options) if not names or column in names
+    ]
     if not requests:
         return ()
-    return (f"file-index.bloom-filter.columns names {', '.join(requests)}: data files that Paimon writes later will have an index for it",)
+    return (
+        f"file-index.bloom-filter.columns names {', '.join(requests)}: data files that Paimon writes later will have an index for it",
+    )

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sbbf_tool.extensions.report.pictures.figure import MOST_MARKS, WIDTH, label, line, number, path, picture, rect, shorten
+from sbbf_tool.extensions.report.pictures.figure import (
+    MOST_MARKS,
+    WIDTH,
+    label,
+    line,
+    number,
+    path,
+    picture,
+    rect,
+    shorten,
+)
 
 _MARGIN, _ROW = 230, 22
 _HEIGHT, _BASE, _SIDE = 190, 165, 60
@@ -40,7 +50,14 @@ def draw_bars(key: str, title: str, bars: Sequence[Bar]) -> str:
     return picture(key, title, f"{len(shown_bars)} bars", 12 + len(shown_bars) * _ROW, marks)
 
 
-def draw_histogram(key: str, title: str, bins: Sequence[Bar], x_label: str, y_label: str, expected: Sequence[float] = ()) -> str:
+def draw_histogram(
+    key: str,
+    title: str,
+    bins: Sequence[Bar],
+    x_label: str,
+    y_label: str,
+    expected: Sequence[float] = (),
+) -> str:
     """Draw vertical bars side by side; `expected` are the heights of a line over them."""
     bins = bins[:MOST_MARKS]
     most = max([*(each.value for each in bins), *expected], default=0) or 1
@@ -56,11 +73,35 @@ def draw_histogram(key: str, title: str, bins: Sequence[Bar], x_label: str, y_la
     step = max(1, -(-len(bins) // 12))
     for at, each in enumerate(bins):
         height = max(1.0, each.value * scale) if each.value else 0.0
-        marks.append(rect(_SIDE + at * width + 0.5, _BASE - height, max(0.5, width - 1), height, each.kind, each.title))
+        marks.append(
+            rect(
+                _SIDE + at * width + 0.5,
+                _BASE - height,
+                max(0.5, width - 1),
+                height,
+                each.kind,
+                each.title,
+            )
+        )
         if at % step == 0:
-            marks.append(label(_SIDE + at * width, _BASE + 14, shorten(each.name, max(4, int(width * step / 6))), kind="s"))
-    points = [(_SIDE + (at + 0.5) * width, _BASE - value * scale) for at, value in enumerate(expected)]
-    return picture(key, title, f"{len(bins)} bars; {x_label}, {y_label}", _HEIGHT + 14, [*marks, path(points, "curve")])
+            marks.append(
+                label(
+                    _SIDE + at * width,
+                    _BASE + 14,
+                    shorten(each.name, max(4, int(width * step / 6))),
+                    kind="s",
+                )
+            )
+    points = [
+        (_SIDE + (at + 0.5) * width, _BASE - value * scale) for at, value in enumerate(expected)
+    ]
+    return picture(
+        key,
+        title,
+        f"{len(bins)} bars; {x_label}, {y_label}",
+        _HEIGHT + 14,
+        [*marks, path(points, "curve")],
+    )
 
 
 _GRID_MARGIN, _TOP = 190, 30
@@ -85,7 +126,12 @@ def bin_size(rows: int, columns: int) -> int:
 
 
 def draw_grid(
-    key: str, title: str, rows: Sequence[str], columns: Sequence[str], cells: Mapping[tuple[int, int], GridCell], axis: str
+    key: str,
+    title: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    cells: Mapping[tuple[int, int], GridCell],
+    axis: str,
 ) -> tuple[str, int]:
     """Draw the cells by number of row and column; return the picture, and the number of rows in it.
 
@@ -96,13 +142,25 @@ def draw_grid(
     marks = [label(_GRID_MARGIN, 12, axis, kind="s")]
     step = max(1, -(-len(columns) // _COLUMN_LABELS)) if width < 60 else 1
     most = max(3, int(width * step / 6.2))
-    marks += [label(_GRID_MARGIN + at * width, 25, shorten(columns[at], most), kind="s") for at in range(0, len(columns), step)]
+    marks += [
+        label(_GRID_MARGIN + at * width, 25, shorten(columns[at], most), kind="s")
+        for at in range(0, len(columns), step)
+    ]
     for row, name in enumerate(shown_rows):
         y = _TOP + row * _ROW
         marks.append(label(_GRID_MARGIN - 8, y + 15, shorten(name), "end"))
         places = ((at, f"{name}, {column}") for at, column in enumerate(columns))
-        marks += [_draw_cell(_GRID_MARGIN + at * width, y, width, cells.get((row, at)), place) for at, place in places]
-    return picture(key, title, f"{len(shown_rows)} rows, {len(columns)} columns", _TOP + len(shown_rows) * _ROW + 8, marks), len(shown_rows)
+        marks += [
+            _draw_cell(_GRID_MARGIN + at * width, y, width, cells.get((row, at)), place)
+            for at, place in places
+        ]
+    return picture(
+        key,
+        title,
+        f"{len(shown_rows)} rows, {len(columns)} columns",
+        _TOP + len(shown_rows) * _ROW + 8,
+        marks,
+    ), len(shown_rows)
 
 
 def _draw_cell(x: float, y: float, width: float, cell: GridCell | None, place: str) -> str:
@@ -111,7 +169,15 @@ def _draw_cell(x: float, y: float, width: float, cell: GridCell | None, place: s
         mark = rect(x, y, width, _ROW - 1, "nothing", title)
     else:
         # A shade of at most 0.6 keeps enough contrast between the number and its ground, in light and dark.
-        mark = rect(x, y, width, _ROW - 1, f"heat {cell.frame}".rstrip(), cell.title, 0.04 + 0.56 * min(1.0, max(0.0, cell.share)))
+        mark = rect(
+            x,
+            y,
+            width,
+            _ROW - 1,
+            f"heat {cell.frame}".rstrip(),
+            cell.title,
+            0.04 + 0.56 * min(1.0, max(0.0, cell.share)),
+        )
     if cell is None or width < _NUMBER_WIDTH or not cell.text:
         return mark
     return f'{mark}<text class="c" x="{number(x + width / 2)}" y="{number(y + 14)}" text-anchor="middle">{cell.text}</text>'

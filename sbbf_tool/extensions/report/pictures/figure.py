@@ -50,7 +50,15 @@ def percent(share: float) -> str:
     return f"{text} %"
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str, title: str, opacity: float | None = None) -> str:
+def rect(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    kind: str,
+    title: str,
+    opacity: float | None = None,
+) -> str:
     """Draw a rectangle as a mark; `kind` is the class of its colour."""
     shade = "" if opacity is None else f' fill-opacity="{opacity:.2f}"'
     place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
@@ -69,7 +77,11 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "l") -> str:
 
 def path(points: Sequence[tuple[float, float]], kind: str) -> str:
     """Draw a line through points that is no mark."""
-    return f'<path class="{kind}" d="M{"L".join(f"{number(x)} {number(y)}" for x, y in points)}"/>' if points else ""
+    return (
+        f'<path class="{kind}" d="M{"L".join(f"{number(x)} {number(y)}" for x, y in points)}"/>'
+        if points
+        else ""
+    )
 
 
 def label(x: float, y: float, text: str, anchor: str = "start", kind: str = "t") -> str:
@@ -103,13 +115,21 @@ class LogAxis:
         step = max(1, -(-(last - first) // most))
         return [float(base) ** power for power in range(last, first - 1, -step)]
 
-    def draw_with(self, y: LogAxis, write: Callable[[float], str], x_label: str, y_label: str) -> list[str]:
+    def draw_with(
+        self, y: LogAxis, write: Callable[[float], str], x_label: str, y_label: str
+    ) -> list[str]:
         """Draw a grid of this axis, its numbers at doublings, and a vertical one, a share at each decade, and name both."""
         marks = []
         for value in self.powers(2, 12):
-            marks += [line(self(value), y.end, self(value), y.start), label(self(value), y.start + 15, write(value), "middle", "s")]
+            marks += [
+                line(self(value), y.end, self(value), y.start),
+                label(self(value), y.start + 15, write(value), "middle", "s"),
+            ]
         for share in y.powers(10, 8):
-            marks += [line(self.start, y(share), self.end, y(share)), label(self.start - 6, y(share) + 4, percent(share), "end", "s")]
+            marks += [
+                line(self.start, y(share), self.end, y(share)),
+                label(self.start - 6, y(share) + 4, percent(share), "end", "s"),
+            ]
         marks.append(label(self.end, y.start + 32, f"{x_label} (logarithmic)", "end", "s"))
         return [*marks, label(self.start, 12, f"{y_label} (logarithmic)", kind="s")]
 
@@ -154,7 +174,9 @@ class FigureTable(Frozen):
     """Number of rows that are left out."""
 
 
-def table(caption: str, head: Sequence[str], rows: Iterable[tuple[Value, ...]], most: int = _MOST_ROWS) -> FigureTable:
+def table(
+    caption: str, head: Sequence[str], rows: Iterable[tuple[Value, ...]], most: int = _MOST_ROWS
+) -> FigureTable:
     """Return a table of the first rows; the others are counted."""
     remaining = iter(rows)
     first = tuple(islice(remaining, most))
@@ -175,7 +197,10 @@ class Figure(Frozen):
 
 def render_figure(figure: Figure) -> str:
     """Return the markup of a figure."""
-    keys = "".join(f'<li><span class="swatch {kind}"></span>{text_of(meaning)}</li>' for kind, meaning in figure.legend)
+    keys = "".join(
+        f'<li><span class="swatch {kind}"></span>{text_of(meaning)}</li>'
+        for kind, meaning in figure.legend
+    )
     return "\n".join(
         [
             f'<figure id="{figure.key}" aria-labelledby="{figure.key}_h">',
@@ -198,10 +223,20 @@ def _render_details(content: FigureTable, title: str) -> str:
 
 def render_table(content: FigureTable, title: str | None = None) -> str:
     """Return the markup of a table in a frame that scrolls if it is too narrow; `title` is that of its figure."""
-    kinds = [' class="n"' if content.rows and isinstance(content.rows[0][at], FigureCell) else "" for at in range(len(content.head))]
-    head = "".join(f'<th scope="col"{kind}>{text_of(name)}</th>' for kind, name in zip(kinds, content.head, strict=True))
+    kinds = [
+        ' class="n"' if content.rows and isinstance(content.rows[0][at], FigureCell) else ""
+        for at in range(len(content.head))
+    ]
+    head = "".join(
+        f'<th scope="col"{kind}>{text_of(name)}</th>'
+        for kind, name in zip(kinds, content.head, strict=True)
+    )
     more = format_count(content.more, "more row")
-    foot = f'<tfoot><tr><td colspan="{len(content.head)}">and {more}</td></tr></tfoot>' if content.more else ""
+    foot = (
+        f'<tfoot><tr><td colspan="{len(content.head)}">and {more}</td></tr></tfoot>'
+        if content.more
+        else ""
+    )
     body = "".join(f"<tr>{''.join(map(_render_cell, row))}</tr>" for row in content.rows)
     return _scrolling(
         f"<table><caption>{text_of(content.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>{foot}</table>",

@@ -76,7 +76,11 @@ class Dots:
 
 
 def _cell_of(bits: float, fpp: float) -> tuple[int, int]:
-    column = (log2(min(max(bits, _LEAST_BITS), _MOST_BITS)) - log2(_LEAST_BITS)) / log2(_MOST_BITS / _LEAST_BITS) * _COLUMNS
+    column = (
+        (log2(min(max(bits, _LEAST_BITS), _MOST_BITS)) - log2(_LEAST_BITS))
+        / log2(_MOST_BITS / _LEAST_BITS)
+        * _COLUMNS
+    )
     row = log10(min(max(fpp, _LEAST_FPP), 1.0) / _LEAST_FPP) / log10(1 / _LEAST_FPP) * _ROWS
     return min(_COLUMNS - 1, floor(column)), min(_ROWS - 1, floor(row))
 
@@ -84,7 +88,9 @@ def _cell_of(bits: float, fpp: float) -> tuple[int, int]:
 def cell_bounds(cell: tuple[int, int]) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the lowest and highest bits per value, and the lowest and highest rate, of a cell."""
     column, row = cell
-    bits = [_LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** ((column + end) / _COLUMNS) for end in (0, 1)]
+    bits = [
+        _LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** ((column + end) / _COLUMNS) for end in (0, 1)
+    ]
     rates = [_LEAST_FPP * (1 / _LEAST_FPP) ** ((row + end) / _ROWS) for end in (0, 1)]
     return (bits[0], bits[1]), (rates[0], rates[1])
 
@@ -93,8 +99,12 @@ def draw_rates(key: str, title: str, dots: Dots) -> str:
     """Draw the curve and the dots; a line leads from a dot to the bits per stored value, duplicates included, if these differ."""
     x = LogAxis(_LEAST_BITS, _MOST_BITS, _MARGIN, _RIGHT)
     y = LogAxis(_LEAST_FPP, 1.0, _BOTTOM, _TOP)
-    marks = x.draw_with(y, partial(format_number, exact=True), "bits per value", "false-positive rate")
-    samples = (_LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** (at / _STEPS) for at in range(_STEPS + 1))
+    marks = x.draw_with(
+        y, partial(format_number, exact=True), "bits per value", "false-positive rate"
+    )
+    samples = (
+        _LEAST_BITS * (_MOST_BITS / _LEAST_BITS) ** (at / _STEPS) for at in range(_STEPS + 1)
+    )
     curve = [(x(bits), y(rate)) for bits in samples if (rate := fpp_of_bits(bits)) >= _LEAST_FPP]
     marks.append(path(curve, "curve"))
     for dot in dots.items:
@@ -104,9 +114,21 @@ def draw_rates(key: str, title: str, dots: Dots) -> str:
         place = f"{format_number(low)} to {format_number(high)} bits per value, rate {format_percent(least)} to {format_percent(most)}"
         radius = min(8.0, 2 + log10(filters))
         marks.append(
-            circle(x((low * high) ** 0.5), y((least * most) ** 0.5), radius, "filter", f"{format_count(filters, 'filter')}: {place}")
+            circle(
+                x((low * high) ** 0.5),
+                y((least * most) ** 0.5),
+                radius,
+                "filter",
+                f"{format_count(filters, 'filter')}: {place}",
+            )
         )
-    return picture(key, title, f"the curve of the format and {format_count(dots.total, 'filter')}", _BOTTOM + 40, marks)
+    return picture(
+        key,
+        title,
+        f"the curve of the format and {format_count(dots.total, 'filter')}",
+        _BOTTOM + 40,
+        marks,
+    )
 
 
 def _draw_dot(dot: Dot, x: LogAxis, y: LogAxis) -> list[str]:
@@ -115,13 +137,19 @@ def _draw_dot(dot: Dot, x: LogAxis, y: LogAxis) -> list[str]:
     bits_text = f"{format_number(bits)} bits per {'distinct value' if dot.bits else 'stored value'}"
     title = f"{dot.name}: {bits_text}, rate {format_percent(dot.fpp)}"
     if not dot.bits:
-        return [circle(x(bits), y(dot.fpp), 5, "hollow", f"{title}, {'full' if dot.fpp else 'empty'}")]
+        return [
+            circle(x(bits), y(dot.fpp), 5, "hollow", f"{title}, {'full' if dot.fpp else 'empty'}")
+        ]
     mark = circle(x(bits), y(dot.fpp), 4, "filter", title)
     if dot.bits_of_stored is None or dot.bits_of_stored > 0.8 * bits:
         return [mark]
     place = x(dot.bits_of_stored)
     stored = f"{dot.name}: {format_number(dot.bits_of_stored)} bits per stored value: values repeat"
-    return [line(place, y(dot.fpp), x(bits), y(dot.fpp), "thin"), circle(place, y(dot.fpp), 2.5, "hollow", stored), mark]
+    return [
+        line(place, y(dot.fpp), x(bits), y(dot.fpp), "thin"),
+        circle(place, y(dot.fpp), 2.5, "hollow", stored),
+        mark,
+    ]
 
 
 _CURVES_RIGHT, _CURVES_BOTTOM = WIDTH - 190, 300
@@ -149,34 +177,77 @@ _NOTE = (
 def build_folds_figure(key: str, curves: Sequence[Curve]) -> Figure:
     """Build picture and table of the filters at every half of their size, as long as they exclude anything."""
     rows = (
-        (curve.name, f"1/{1 << halvings}" if halvings else "as it is", format_bytes(size), rate(mean), rate(worst))
+        (
+            curve.name,
+            f"1/{1 << halvings}" if halvings else "as it is",
+            format_bytes(size),
+            rate(mean),
+            rate(worst),
+        )
         for curve in curves
         for halvings, (size, mean, worst) in enumerate(curve.sizes)
         if not halvings or mean < _USELESS_FPP
     )
-    head = ("column", "size", "bytes of all bitsets", "mean false-positive rate", "worst false-positive rate")
+    head = (
+        "column",
+        "size",
+        "bytes of all bitsets",
+        "mean false-positive rate",
+        "worst false-positive rate",
+    )
     content = table("Filters at every half of their size", head, rows)
     return Figure(key, FOLDS, _NOTE, draw_folds(f"{key}_p", FOLDS, curves), (content,))
 
 
 def draw_folds(key: str, title: str, curves: Sequence[Curve]) -> str:
     """Draw a line per column, for the columns whose filters are the largest; sizes of which the rate is above a half end a line."""
-    shown_curves = sorted((curve for curve in curves if curve.sizes), key=lambda curve: -curve.sizes[0][0])[:_MOST_LINES]
+    shown_curves = sorted(
+        (curve for curve in curves if curve.sizes), key=lambda curve: -curve.sizes[0][0]
+    )[:_MOST_LINES]
     points = [size for curve in shown_curves for size in curve.sizes]
-    low, high = min((size for size, _, _ in points), default=64), max((size for size, _, _ in points), default=64)
+    low, high = (
+        min((size for size, _, _ in points), default=64),
+        max((size for size, _, _ in points), default=64),
+    )
     # A single size still has a grid around it.
-    x = LogAxis(low / (1.3 if low < high else 2), high * (1.3 if low < high else 2), _MARGIN, _CURVES_RIGHT)
-    y = LogAxis(max(_LEAST_FPP, min((fpp for _, fpp, _ in points if fpp < _HIGH_FPP), default=_HIGH_FPP) / 2), 1.0, _CURVES_BOTTOM, _TOP)
-    marks = x.draw_with(y, lambda size: format_size(int(size)), "bytes of all bitsets of the column", "mean false-positive rate")
+    x = LogAxis(
+        low / (1.3 if low < high else 2), high * (1.3 if low < high else 2), _MARGIN, _CURVES_RIGHT
+    )
+    y = LogAxis(
+        max(
+            _LEAST_FPP, min((fpp for _, fpp, _ in points if fpp < _HIGH_FPP), default=_HIGH_FPP) / 2
+        ),
+        1.0,
+        _CURVES_BOTTOM,
+        _TOP,
+    )
+    marks = x.draw_with(
+        y,
+        lambda size: format_size(int(size)),
+        "bytes of all bitsets of the column",
+        "mean false-positive rate",
+    )
     most = MOST_MARKS // max(1, len(shown_curves))
     for curve in shown_curves:
         sizes = curve.sizes[:most]
         marks.append(path([(x(size), y(fpp)) for size, fpp, _ in sizes], "curve"))
         for halvings, (size, fpp, _) in enumerate(sizes):
             share = f"1/{1 << halvings} of the size" if halvings else "as it is"
-            title_of_mark = f"{curve.name}, {share}: {format_size(size)}, rate {format_percent(fpp)}"
-            marks.append(circle(x(size), y(fpp), 4 if halvings else 5.5, "heat" if halvings else "filter", title_of_mark))
-    marks += _place_labels([(y(curve.sizes[0][1]), x(curve.sizes[0][0]), curve.name) for curve in shown_curves])
+            title_of_mark = (
+                f"{curve.name}, {share}: {format_size(size)}, rate {format_percent(fpp)}"
+            )
+            marks.append(
+                circle(
+                    x(size),
+                    y(fpp),
+                    4 if halvings else 5.5,
+                    "heat" if halvings else "filter",
+                    title_of_mark,
+                )
+            )
+    marks += _place_labels(
+        [(y(curve.sizes[0][1]), x(curve.sizes[0][0]), curve.name) for curve in shown_curves]
+    )
     return picture(key, title, f"{len(shown_curves)} columns", _CURVES_BOTTOM + 40, marks)
 
 
@@ -186,5 +257,8 @@ def _place_labels(places: list[tuple[float, float, str]]) -> list[str]:
     for y, x, name in sorted(places):
         at = max(y + 4, free)
         free = at + _LABEL_HEIGHT
-        marks += [line(x + 6, y, _CURVES_RIGHT + 6, at - 4, "l"), label(_CURVES_RIGHT + 9, at, shorten(name, 28))]
+        marks += [
+            line(x + 6, y, _CURVES_RIGHT + 6, at - 4, "l"),
+            label(_CURVES_RIGHT + 9, at, shorten(name, 28)),
+        ]
     return marks

@@ -6,7 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sbbf_tool.extensions.report.pictures.figure import MOST_MARKS, WIDTH, Figure, count, label, picture, rect, shorten, table
+from sbbf_tool.extensions.report.pictures.figure import (
+    MOST_MARKS,
+    WIDTH,
+    Figure,
+    count,
+    label,
+    picture,
+    rect,
+    shorten,
+    table,
+)
 from sbbf_tool.numbers import format_count, format_percent
 
 STEPS = {
@@ -58,10 +68,21 @@ def build_query_figure(
     ]
     meanings = "; ".join(f"{letter}: {meaning}" for _, letter, meaning in STEPS.values())
     note = f"What excludes each of {format_count(row_groups, 'row group')}. {meanings}.{remark}"
-    content = table("Row groups by engine", ("engines", *STEPS), ((row.name, *(count(number) for _, number in row.counts)) for row in rows))
+    content = table(
+        "Row groups by engine",
+        ("engines", *STEPS),
+        ((row.name, *(count(number) for _, number in row.counts)) for row in rows),
+    )
     legend = tuple((kind, f"{letter}: {meaning}") for kind, letter, meaning in STEPS.values())
     title = f"Query: {query}"
-    return Figure(key, title, note, draw_tiles(f"{key}_p", title, rows) if row_groups else "", (content,), legend)
+    return Figure(
+        key,
+        title,
+        note,
+        draw_tiles(f"{key}_p", title, rows) if row_groups else "",
+        (content,),
+        legend,
+    )
 
 
 def draw_tiles(key: str, title: str, rows: Sequence[TileRow]) -> str:

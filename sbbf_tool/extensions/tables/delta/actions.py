@@ -80,7 +80,10 @@ def parse_actions(data: bytes) -> Iterator[tuple[str, Action]]:
     """Yield name and fields of each action in a file of JSON lines. Raises UnreadableError with the line, or for a file without any."""
     if not data.strip():
         # No writer commits nothing: the write of the file was interrupted.
-        raise UnreadableError("the file has no action", hint="restore it from a copy; remove it only if no reader has seen its version")
+        raise UnreadableError(
+            "the file has no action",
+            hint="restore it from a copy; remove it only if no reader has seen its version",
+        )
     for number, line in enumerate(io.BytesIO(data), 1):
         if not line.strip():
             continue
@@ -88,13 +91,19 @@ def parse_actions(data: bytes) -> Iterator[tuple[str, Action]]:
             for name, fields in _parse_line(line).items():
                 if isinstance(fields, dict):
                     yield name, fields
-                elif name in ("add", "remove", "metaData", "protocol", "sidecar") and fields is not None:
+                elif (
+                    name in ("add", "remove", "metaData", "protocol", "sidecar")
+                    and fields is not None
+                ):
                     raise UnreadableError(f"{name} must be an object, not {fields!r:.60}")
 
 
 def build_actions(actions: Iterable[tuple[str, Action]]) -> bytes:
     """Write actions as JSON lines."""
-    return b"".join(json.dumps({name: fields}, separators=(",", ":"), allow_nan=False).encode() + b"\n" for name, fields in actions)
+    return b"".join(
+        json.dumps({name: fields}, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        for name, fields in actions
+    )
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
@@ -122,7 +131,10 @@ def count_of(fields: Mapping[str, Any], name: str) -> int:
 def texts_of(fields: Mapping[str, Any], name: str) -> dict[str, str | None]:
     """Return a map of texts that may be null; empty if missing. Raises UnreadableError for anything else."""
     texts = optional(fields, name, dict) or {}
-    if not all(isinstance(key, str) and (text is None or isinstance(text, str)) for key, text in texts.items()):
+    if not all(
+        isinstance(key, str) and (text is None or isinstance(text, str))
+        for key, text in texts.items()
+    ):
         raise UnreadableError(f"{name} is not a map of texts")
     return texts
 
@@ -140,11 +152,18 @@ def vector_id(fields: Mapping[str, Any]) -> str | None:
 def parse_vector(vector: Mapping[str, Any], location: str) -> Vector | UnknownDeletes:
     """Return the deletion vector with this descriptor, of the table at `location`. One that is damaged is `UnknownDeletes`."""
     try:
-        kind, text, count = required(vector, "storageType", str), required(vector, "pathOrInlineDv", str), count_of(vector, "cardinality")
+        kind, text, count = (
+            required(vector, "storageType", str),
+            required(vector, "pathOrInlineDv", str),
+            count_of(vector, "cardinality"),
+        )
         if kind == "i":
             return Vector(count, data=_decode_z85(text)[: count_of(vector, "sizeInBytes")])
         if kind == "u":
-            prefix, name = text[:-_UUID_CHARACTERS], uuid.UUID(bytes=_decode_z85(text[-_UUID_CHARACTERS:]))
+            prefix, name = (
+                text[:-_UUID_CHARACTERS],
+                uuid.UUID(bytes=_decode_z85(text[-_UUID_CHARACTERS:])),
+            )
             path = "/".join(filter(None, (location, prefix, f"deletion_vector_{name}.bin")))
         elif kind == "p":
             path = locate(location, text)
@@ -204,21 +223,33 @@ def _plain(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, date):
         return value.isoformat()
-    raise UnreadableError(f"a checkpoint has a value of type {type(value).__name__}, which has no JSON form")
+    raise UnreadableError(
+        f"a checkpoint has a value of type {type(value).__name__}, which has no JSON form"
+    )
 
 
 def _timestamp(ticks: int, per_second: int, zoned: bool) -> str:
     seconds, rest = divmod(ticks, per_second)
     days, second = divmod(seconds, _DAY)
     digits = f"{rest * (1_000_000_000 // per_second):09d}"
-    fraction = digits[:3] if digits.endswith("000000") else digits[:6] if digits.endswith("000") else digits
+    fraction = (
+        digits[:3]
+        if digits.endswith("000000")
+        else digits[:6]
+        if digits.endswith("000")
+        else digits
+    )
     clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.{fraction}"
     return f"{date_of(days)}T{clock}{'Z' if zoned else ''}"
 
 
 def _write(tree: Any) -> str:
     if isinstance(tree, dict):
-        return "{" + ",".join(f"{json.dumps(name)}:{_write(value)}" for name, value in tree.items()) + "}"
+        return (
+            "{"
+            + ",".join(f"{json.dumps(name)}:{_write(value)}" for name, value in tree.items())
+            + "}"
+        )
     if isinstance(tree, list):
         return "[" + ",".join(map(_write, tree)) + "]"
     return format(tree, "f") if isinstance(tree, Decimal) else json.dumps(tree)
@@ -230,7 +261,9 @@ _IDENTITY = (*_FILE, "deletionVector", "baseRowId")
 _COLUMN_FORMS = ("stats_parsed", "partitionValues_parsed")
 
 
-def read_checkpoint(path: str, is_wanted: Callable[[str], bool] | None) -> Iterator[tuple[str, Action]]:
+def read_checkpoint(
+    path: str, is_wanted: Callable[[str], bool] | None
+) -> Iterator[tuple[str, Action]]:
     """Yield name and fields of each action but those of removed files; whole actions of the files with a path that is wanted.
 
     Raises UnreadableError.
@@ -244,7 +277,11 @@ def read_checkpoint(path: str, is_wanted: Callable[[str], bool] | None) -> Itera
                 continue
             adds = _valid(batch.column("add"))
             for row, add in enumerate(_identities(adds, _IDENTITY)):
-                is_whole = is_wanted is not None and isinstance(add.get("path"), str) and is_wanted(add["path"])
+                is_whole = (
+                    is_wanted is not None
+                    and isinstance(add.get("path"), str)
+                    and is_wanted(add["path"])
+                )
                 yield "add", _whole(adds[row]) if is_whole else add
 
 
@@ -253,17 +290,25 @@ def read_files(path: str) -> Iterator[tuple[str, Action]]:
 
     Raises UnreadableError.
     """
-    with open_batches(path, ("sidecar", *(f"{name}.{part}" for name in _FILES for part in _FILE)), "checkpoint") as batches:
+    with open_batches(
+        path, ("sidecar", *(f"{name}.{part}" for name in _FILES for part in _FILE)), "checkpoint"
+    ) as batches:
         for batch in batches:
             yield from (("sidecar", fields) for fields in _small_actions(batch, "sidecar"))
             for name in _FILES:
                 if name in batch.schema.names:
-                    yield from ((name, fields) for fields in _identities(_valid(batch.column(name)), _FILE))
+                    yield from (
+                        (name, fields) for fields in _identities(_valid(batch.column(name)), _FILE)
+                    )
 
 
 def _identities(structs: pa.StructArray, names: tuple[str, ...]) -> Iterator[Action]:
     """Yield these fields of each action, as far as it has them."""
-    columns = {name: structs.field(name).to_pylist() for name in names if structs.type.get_field_index(name) >= 0}
+    columns = {
+        name: structs.field(name).to_pylist()
+        for name in names
+        if structs.type.get_field_index(name) >= 0
+    }
     for row in range(len(structs)):
         fields = {name: column[row] for name, column in columns.items() if column[row] is not None}
         if isinstance(fields.get("partitionValues"), list):

@@ -12,8 +12,21 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from sbbf_tool.errors import ErrorPlace, RefusedError, SbbfError, UncertainWriteError, UnreadableError, WriteError
-from sbbf_tool.extensions.tables.delta.actions import Action, decode, parse_actions, read_checkpoint, read_files
+from sbbf_tool.errors import (
+    ErrorPlace,
+    RefusedError,
+    SbbfError,
+    UncertainWriteError,
+    UnreadableError,
+    WriteError,
+)
+from sbbf_tool.extensions.tables.delta.actions import (
+    Action,
+    decode,
+    parse_actions,
+    read_checkpoint,
+    read_files,
+)
 from sbbf_tool.extensions.tables.delta.snapshot import DeltaSnapshot
 from sbbf_tool.frozen import Frozen
 from sbbf_tool.records import file_name, optional, parse_object, required
@@ -66,8 +79,12 @@ def split_names(names: Iterable[str]) -> tuple[dict[int, str], list[Checkpoint]]
             checkpoints.append(Checkpoint(version, (name,)))
     for (version, count), by_number in parts.items():
         if len(by_number) == count and min(by_number) == 1 and max(by_number) == count:
-            checkpoints.append(Checkpoint(version, tuple(by_number[number] for number in sorted(by_number))))
-    return commits, sorted(checkpoints, key=lambda checkpoint: (checkpoint.version, checkpoint.names))
+            checkpoints.append(
+                Checkpoint(version, tuple(by_number[number] for number in sorted(by_number)))
+            )
+    return commits, sorted(
+        checkpoints, key=lambda checkpoint: (checkpoint.version, checkpoint.names)
+    )
 
 
 def plan_segment(names: Iterable[str]) -> Segment | None:
@@ -80,11 +97,19 @@ def plan_segment(names: Iterable[str]) -> Segment | None:
     later = sorted(version for version in commits if version >= first)
     for expected, version in enumerate(later, first):
         if version != expected:
-            raise UnreadableError(f"version {expected} is missing in the log", hint=f"restore {commit_name(expected)}")
-    return Segment(later[-1] if later else first - 1, checkpoint, tuple((version, commits[version]) for version in later))
+            raise UnreadableError(
+                f"version {expected} is missing in the log", hint=f"restore {commit_name(expected)}"
+            )
+    return Segment(
+        later[-1] if later else first - 1,
+        checkpoint,
+        tuple((version, commits[version]) for version in later),
+    )
 
 
-def uncovered_checkpoints(commits: Iterable[int], checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
+def uncovered_checkpoints(
+    commits: Iterable[int], checkpoints: Sequence[Checkpoint]
+) -> list[Checkpoint]:
     """Return the checkpoints with which all commits of a log that were removed are known: the oldest one, and one after each gap."""
     chosen: list[Checkpoint] = []
     present = set(commits)
@@ -138,7 +163,9 @@ class Log:
         commits, checkpoints = split_names(self._list(commit_name(snapshot.version)))
         later = sorted(version for version in commits if version > snapshot.version)
         newest = snapshot.version + len(later)
-        if later != list(range(snapshot.version + 1, newest + 1)) or any(checkpoint.version > newest for checkpoint in checkpoints):
+        if later != list(range(snapshot.version + 1, newest + 1)) or any(
+            checkpoint.version > newest for checkpoint in checkpoints
+        ):
             return False
         for version in later:
             self._apply_commit(snapshot, version)
@@ -149,7 +176,9 @@ class Log:
         """Return the action `commitInfo` of a version; None if it has none. Raises UnreadableError."""
         path = f"{self.path}/{commit_name(version)}"
         with ErrorPlace(path):
-            return next((fields for name, fields in self._read_json(path) if name == "commitInfo"), None)
+            return next(
+                (fields for name, fields in self._read_json(path) if name == "commitInfo"), None
+            )
 
     def create(self, version: int, data: bytes, transaction: str) -> bool:
         """Create a version; return False if another writer created it first. `transaction` is the `txnId` in `data`.
@@ -169,20 +198,32 @@ class Log:
             if isinstance(error, UncertainWriteError):
                 raise _uncertain(error.message, path, transaction) from error
             kind = RefusedError if error.errno in FORBIDDEN else WriteError
-            raise kind(f"cannot be created: {error.strerror or error}", file=path, hint="nothing was committed") from error
+            raise kind(
+                f"cannot be created: {error.strerror or error}",
+                file=path,
+                hint="nothing was committed",
+            ) from error
         return True
 
     def references(self, names: AbstractSet[str]) -> set[str]:
         """Return those of these file names that an action of any retained version has."""
-        found = (decode(required(fields, "path", str)).rpartition("/")[2] for fields in (self.all_files() if names else ()))
+        found = (
+            decode(required(fields, "path", str)).rpartition("/")[2]
+            for fields in (self.all_files() if names else ())
+        )
         return {name for name in found if name in names}
 
     def all_files(self) -> Iterator[Action]:
         """Yield the actions of data files and change files in all retained versions; of checkpoints, as `read_files` has them."""
         commits, checkpoints = split_names(self._list())
         paths = (f"{self.path}/{commits[version]}" for version in sorted(commits))
-        of_checkpoints = (self._checkpoint_files(checkpoint, read_files) for checkpoint in uncovered_checkpoints(commits, checkpoints))
-        for path, actions in chain(chain.from_iterable(of_checkpoints), ((path, self._read_json(path)) for path in paths)):
+        of_checkpoints = (
+            self._checkpoint_files(checkpoint, read_files)
+            for checkpoint in uncovered_checkpoints(commits, checkpoints)
+        )
+        for path, actions in chain(
+            chain.from_iterable(of_checkpoints), ((path, self._read_json(path)) for path in paths)
+        ):
             with ErrorPlace(path):
                 yield from (fields for name, fields in actions if name in ("add", "remove", "cdc"))
 
@@ -197,13 +238,17 @@ class Log:
         with ErrorPlace(self.path):
             segment = plan_segment(self._list())
         if segment is None:
-            raise UnreadableError("the log has no version", file=self.path, hint="name the folder of a Delta table")
+            raise UnreadableError(
+                "the log has no version", file=self.path, hint="name the folder of a Delta table"
+            )
         return segment
 
     def _read_hint(self) -> int | None:
         """Return the version of a checkpoint from `_last_checkpoint`; None if there is no such file, or it is damaged."""
         try:
-            fields = parse_object(self._folders.read(f"{self.path}/_last_checkpoint", _LARGEST_HINT), "the hint")
+            fields = parse_object(
+                self._folders.read(f"{self.path}/_last_checkpoint", _LARGEST_HINT), "the hint"
+            )
             version = optional(fields, "version", int)
         except (OSError, ValueError, SbbfError):
             return None
@@ -212,7 +257,9 @@ class Log:
     def _replay(self, segment: Segment, is_wanted: Callable[[str], bool] | None) -> DeltaSnapshot:
         snapshot = DeltaSnapshot(is_wanted)
         if segment.checkpoint is not None:
-            for path, actions in self._checkpoint_files(segment.checkpoint, partial(read_checkpoint, is_wanted=is_wanted)):
+            for path, actions in self._checkpoint_files(
+                segment.checkpoint, partial(read_checkpoint, is_wanted=is_wanted)
+            ):
                 with ErrorPlace(path):
                     snapshot.apply(actions)
         for version, _ in segment.commits:
@@ -228,12 +275,20 @@ class Log:
             snapshot.apply(self._read_json(path))
         snapshot.version = version
 
-    def _checkpoint_files(self, checkpoint: Checkpoint, read_parquet: ReadParquet) -> Iterator[PathAndActions]:
+    def _checkpoint_files(
+        self, checkpoint: Checkpoint, read_parquet: ReadParquet
+    ) -> Iterator[PathAndActions]:
         """Yield the files of a checkpoint and then its sidecars. The actions of each must be consumed before the next one is requested."""
         sidecars: list[str] = []
         for name in checkpoint.names:
             path = f"{self.path}/{name}"
-            yield path, _divert_sidecars(read_parquet(path) if name.endswith(".parquet") else self._read_json(path), sidecars)
+            yield (
+                path,
+                _divert_sidecars(
+                    read_parquet(path) if name.endswith(".parquet") else self._read_json(path),
+                    sidecars,
+                ),
+            )
         for name in sidecars:
             path = f"{self.path}/_sidecars/{name}"
             yield path, (action for action in read_parquet(path) if action[0] in ("add", "remove"))
@@ -245,7 +300,9 @@ class Log:
         try:
             return self._folders.list(self.path, _VERSION_PREFIX, after)
         except (OSError, ValueError) as error:
-            raise UnreadableError(f"cannot be listed: {getattr(error, 'strerror', None) or error}", file=self.path) from error
+            raise UnreadableError(
+                f"cannot be listed: {getattr(error, 'strerror', None) or error}", file=self.path
+            ) from error
 
     def _is_ours(self, path: str, transaction: str) -> bool | None:
         """Return whether a version is the commit of this transaction; None if it does not exist.
@@ -259,12 +316,17 @@ class Log:
         except (OSError, SbbfError) as error:
             raise _uncertain(str(error), path, transaction) from error
         try:
-            return any(name == "commitInfo" and fields.get("txnId") == transaction for name, fields in parse_actions(data))
+            return any(
+                name == "commitInfo" and fields.get("txnId") == transaction
+                for name, fields in parse_actions(data)
+            )
         except UnreadableError:
             return False
 
 
-def _divert_sidecars(actions: Iterable[tuple[str, Action]], sidecars: list[str]) -> Iterator[tuple[str, Action]]:
+def _divert_sidecars(
+    actions: Iterable[tuple[str, Action]], sidecars: list[str]
+) -> Iterator[tuple[str, Action]]:
     """Yield actions, and append the names of sidecars to `sidecars`. They are always in one folder, even if the log has a whole path."""
     for name, fields in actions:
         if name == "sidecar":
@@ -275,4 +337,6 @@ def _divert_sidecars(actions: Iterable[tuple[str, Action]], sidecars: list[str])
 
 def _uncertain(reason: str, path: str, transaction: str) -> UncertainWriteError:
     hint = f"check whether the file exists and contains {transaction}"
-    return UncertainWriteError(f"{reason}; it is unknown whether the commit succeeded", file=path, hint=hint)
+    return UncertainWriteError(
+        f"{reason}; it is unknown whether the commit succeeded", file=path, hint=hint
+    )

@@ -42,31 +42,58 @@ class Schema(Frozen):
 def parse_schema(text: str, mode: str) -> Schema:
     """Parse the schema in a table's metadata, for a mode of column mapping. Raises UnreadableError."""
     if mode not in _MODES:
-        raise UnreadableError(f"delta.columnMapping.mode must be one of {', '.join(_MODES)}, not {mode!r:.40}")
+        raise UnreadableError(
+            f"delta.columnMapping.mode must be one of {', '.join(_MODES)}, not {mode!r:.40}"
+        )
     with ErrorPlace(None, "schemaString"):
         root = parse_object(text.encode(errors="surrogatepass"), "the schema")
         leaves = tuple(_walk(root, (), (), None, {}, mode != "none", 0))
-        with_default = {required(field, "name", str) for field in _fields(root) if _has_default(field)}
-        logical_names = {_physical_name(field, mode != "none"): required(field, "name", str) for field in _fields(root)}
-        types = {required(field, "name", str): kind for field in _fields(root) if isinstance(kind := field.get("type"), str)}
+        with_default = {
+            required(field, "name", str) for field in _fields(root) if _has_default(field)
+        }
+        logical_names = {
+            _physical_name(field, mode != "none"): required(field, "name", str)
+            for field in _fields(root)
+        }
+        types = {
+            required(field, "name", str): kind
+            for field in _fields(root)
+            if isinstance(kind := field.get("type"), str)
+        }
     defaults = frozenset(leaf.logical for leaf in leaves if leaf.logical[0] in with_default)
     by_id, by_path, unmapped = {}, {}, frozenset[Path]()
     if mode == "none":
         unmapped = frozenset(leaf.logical for leaf in leaves)
     else:
-        by_id = {leaf.field_id: leaf.logical for leaf in leaves if leaf.field_id is not None} if mode == "id" else {}
+        by_id = (
+            {leaf.field_id: leaf.logical for leaf in leaves if leaf.field_id is not None}
+            if mode == "id"
+            else {}
+        )
         by_path = {leaf.physical: leaf.logical for leaf in leaves}
-    return Schema(logical_names, ColumnNames(by_id, by_path, unmapped, defaults, readings_of_texts(root)), types)
+    return Schema(
+        logical_names,
+        ColumnNames(by_id, by_path, unmapped, defaults, readings_of_texts(root)),
+        types,
+    )
 
 
 def _walk(
-    kind: Any, physical: Path, logical: Path, field_id: int | None, nested_ids: Mapping[str, Any], maps: bool, depth: int
+    kind: Any,
+    physical: Path,
+    logical: Path,
+    field_id: int | None,
+    nested_ids: Mapping[str, Any],
+    maps: bool,
+    depth: int,
 ) -> Iterator[DeltaLeaf]:
     """Yield the leaves of a type. `nested_ids` are the ids of list elements, keys and values, by names such as `col.element`."""
     if depth > MAX_DEPTH:
         raise UnreadableError(f"the schema is nested more than {MAX_DEPTH} deep")
     if kind == "variant":
-        yield from (DeltaLeaf((*physical, part), (*logical, part), None) for part in ("metadata", "value"))
+        yield from (
+            DeltaLeaf((*physical, part), (*logical, part), None) for part in ("metadata", "value")
+        )
         return
     if isinstance(kind, str):
         yield DeltaLeaf(physical, logical, field_id)
@@ -79,18 +106,41 @@ def _walk(
             metadata = optional(field, "metadata", dict) or {}
             here = _physical_name(field, maps)
             ids = optional(metadata, "delta.columnMapping.nested.ids", dict) or {}
-            below = {path.removeprefix(here): number for path, number in ids.items() if isinstance(path, str)}
+            below = {
+                path.removeprefix(here): number
+                for path, number in ids.items()
+                if isinstance(path, str)
+            }
             own_id = optional(metadata, "delta.columnMapping.id", int)
             path = (*logical, required(field, "name", str))
-            yield from _walk(field.get("type"), (*physical, here), path, own_id, below, maps, depth + 1)
+            yield from _walk(
+                field.get("type"), (*physical, here), path, own_id, below, maps, depth + 1
+            )
     elif name == "array":
-        yield from _walk(kind.get("elementType"), physical, logical, *_nested(nested_ids, ".element"), maps, depth + 1)
+        yield from _walk(
+            kind.get("elementType"),
+            physical,
+            logical,
+            *_nested(nested_ids, ".element"),
+            maps,
+            depth + 1,
+        )
     elif name == "map":
         for part in ("key", "value"):
             own_id, below = _nested(nested_ids, f".{part}")
-            yield from _walk(kind.get(f"{part}Type"), (*physical, part), (*logical, part), own_id, below, maps, depth + 1)
+            yield from _walk(
+                kind.get(f"{part}Type"),
+                (*physical, part),
+                (*logical, part),
+                own_id,
+                below,
+                maps,
+                depth + 1,
+            )
     elif name == "udt":
-        yield from _walk(kind.get("sqlType"), physical, logical, field_id, nested_ids, maps, depth + 1)
+        yield from _walk(
+            kind.get("sqlType"), physical, logical, field_id, nested_ids, maps, depth + 1
+        )
     else:
         raise UnreadableError(f"unknown type {name!r:.60}")
 
@@ -98,7 +148,9 @@ def _walk(
 def _nested(ids: Mapping[str, Any], part: str) -> tuple[int | None, dict[str, Any]]:
     """Return the id of a part of a list or map, and the ids of the parts below it."""
     own_id = ids.get(part)
-    return own_id if isinstance(own_id, int) else None, {path.removeprefix(part): ids[path] for path in ids if path.startswith(f"{part}.")}
+    return own_id if isinstance(own_id, int) else None, {
+        path.removeprefix(part): ids[path] for path in ids if path.startswith(f"{part}.")
+    }
 
 
 def _fields(struct: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -110,11 +162,18 @@ def _fields(struct: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _physical_name(field: Mapping[str, Any], maps: bool) -> str:
     name = required(field, "name", str)
-    return (optional(optional(field, "metadata", dict) or {}, "delta.columnMapping.physicalName", str) if maps else None) or name
+    return (
+        optional(optional(field, "metadata", dict) or {}, "delta.columnMapping.physicalName", str)
+        if maps
+        else None
+    ) or name
 
 
 def _has_default(field: Mapping[str, Any]) -> bool:
-    return any(name in (optional(field, "metadata", dict) or {}) for name in ("CURRENT_DEFAULT", "EXISTS_DEFAULT"))
+    return any(
+        name in (optional(field, "metadata", dict) or {})
+        for name in ("CURRENT_DEFAULT", "EXISTS_DEFAULT")
+    )
 
 
 _READER_VERSION, _WRITER_VERSION = 3, 7
@@ -176,19 +235,30 @@ class Protocol(Frozen):
 
 def parse_protocol(fields: Mapping[str, Any]) -> Protocol:
     """Parse the action `protocol`. Raises UnreadableError."""
-    reader, writer = required(fields, "minReaderVersion", int), required(fields, "minWriterVersion", int)
+    reader, writer = (
+        required(fields, "minReaderVersion", int),
+        required(fields, "minWriterVersion", int),
+    )
     if optional(fields, "readerFeatures", list) and reader < _READER_VERSION:
-        raise UnreadableError(f"readerFeatures need minReaderVersion {_READER_VERSION}, not {reader}")
-    return Protocol(reader, writer, strings(fields, "readerFeatures"), strings(fields, "writerFeatures"))
+        raise UnreadableError(
+            f"readerFeatures need minReaderVersion {_READER_VERSION}, not {reader}"
+        )
+    return Protocol(
+        reader, writer, strings(fields, "readerFeatures"), strings(fields, "writerFeatures")
+    )
 
 
 def ensure_readable(protocol: Protocol) -> None:
     """Raise RefusedError, with the feature's name, if the log cannot be interpreted with certainty."""
     for feature in protocol.reader_features:
         if feature not in _READABLE:
-            raise RefusedError(f"the table requires the reader feature {feature}: {_REASONS.get(feature, _UNKNOWN)}")
+            raise RefusedError(
+                f"the table requires the reader feature {feature}: {_REASONS.get(feature, _UNKNOWN)}"
+            )
     if protocol.reader_version > _READER_VERSION:
-        raise RefusedError(f"the table requires reader version {str(protocol.reader_version)[:40]}; sbbf supports up to {_READER_VERSION}")
+        raise RefusedError(
+            f"the table requires reader version {str(protocol.reader_version)[:40]}; sbbf supports up to {_READER_VERSION}"
+        )
 
 
 Key = tuple[str, str | None]
@@ -226,7 +296,9 @@ class DeltaSnapshot:
     files: dict[Key, FileEntry] = field(default_factory=dict)
     _protocol: Protocol | Action | None = None
     _metadata: DeltaMetadata | Action | None = None
-    _partitions: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = field(default_factory=dict)
+    _partitions: dict[tuple[tuple[str, str | None], ...], Mapping[str, str | None]] = field(
+        default_factory=dict
+    )
 
     def apply(self, actions: Iterable[tuple[str, Action]]) -> None:
         """Apply actions in order; unknown ones change nothing. Raises UnreadableError."""
@@ -249,8 +321,18 @@ class DeltaSnapshot:
         partition = texts_of(fields, "partitionValues")
         shared = self._partitions.setdefault(tuple(partition.items()), partition)
         is_wanted = self.is_wanted is not None and self.is_wanted(path)
-        has_row_ids, vector = optional(fields, "baseRowId", int) is not None, optional(fields, "deletionVector", dict)
-        entry = FileEntry(path, count_of(fields, "size"), shared, has_row_ids, vector, fields if is_wanted else None)
+        has_row_ids, vector = (
+            optional(fields, "baseRowId", int) is not None,
+            optional(fields, "deletionVector", dict),
+        )
+        entry = FileEntry(
+            path,
+            count_of(fields, "size"),
+            shared,
+            has_row_ids,
+            vector,
+            fields if is_wanted else None,
+        )
         self.files[decode(path), vector_id(fields)] = entry
 
     def ensure_complete(self) -> tuple[Protocol, DeltaMetadata]:
@@ -259,7 +341,9 @@ class DeltaSnapshot:
         Raises UnreadableError, and RefusedError for features that change how the log is read.
         """
         if self._protocol is None or self._metadata is None:
-            raise UnreadableError(f"the log has no action {'protocol' if self._protocol is None else 'metaData'}")
+            raise UnreadableError(
+                f"the log has no action {'protocol' if self._protocol is None else 'metaData'}"
+            )
         if not isinstance(self._protocol, Protocol):
             with ErrorPlace(None, "protocol"):
                 self._protocol = parse_protocol(self._protocol)
@@ -274,11 +358,19 @@ class DeltaSnapshot:
         protocol, metadata = self.ensure_complete()
         for feature in protocol.writer_features:
             if feature not in _WRITABLE:
-                raise RefusedError(f"the table requires the writer feature {feature}: {_REASONS.get(feature, _UNKNOWN)}")
+                raise RefusedError(
+                    f"the table requires the writer feature {feature}: {_REASONS.get(feature, _UNKNOWN)}"
+                )
         if protocol.writer_version > _WRITER_VERSION:
             version = str(protocol.writer_version)[:40]
-            raise RefusedError(f"the table requires writer version {version}; sbbf supports up to {_WRITER_VERSION}")
-        for feature in ("coordinatedCommits.commitCoordinator-preview", "redirectReaderWriter-preview", "redirectWriterOnly-preview"):
+            raise RefusedError(
+                f"the table requires writer version {version}; sbbf supports up to {_WRITER_VERSION}"
+            )
+        for feature in (
+            "coordinatedCommits.commitCoordinator-preview",
+            "redirectReaderWriter-preview",
+            "redirectWriterOnly-preview",
+        ):
             if metadata.properties.get(f"delta.{feature}"):
                 raise RefusedError(
                     f"the table has the property delta.{feature}: {_REASONS.get(feature, _REASONS['managedCommit-preview'])}"
@@ -290,7 +382,9 @@ def parse_metadata(fields: Mapping[str, Any]) -> DeltaMetadata:
     provider = optional(optional(fields, "format", dict) or {}, "provider", str)
     if provider is not None and provider.lower() != "parquet":
         raise RefusedError(f"the data files of the table are {provider!r:.40}, not Parquet")
-    properties = {name: text for name, text in texts_of(fields, "configuration").items() if text is not None}
+    properties = {
+        name: text for name, text in texts_of(fields, "configuration").items() if text is not None
+    }
     mode = properties.get("delta.columnMapping.mode", "none").lower()
     schema = parse_schema(required(fields, "schemaString", str), mode)
     return DeltaMetadata(properties, strings(fields, "partitionColumns"), schema)

@@ -39,19 +39,41 @@ from sbbf_tool.records import optional, required
 from sbbf_tool.running.table import Change, Commit, LiveFile, attempts
 from sbbf_tool.storage import places
 
-_CARRIED_BY_REMOVE = ("partitionValues", "size", "stats", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_CARRIED_BY_REMOVE = (
+    "partitionValues",
+    "size",
+    "stats",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+)
 _ROW_IDS = ("baseRowId", "defaultRowCommitVersion")
 
 
 def _remove(entry: FileEntry, time_ms: int) -> Action:
     assert entry.action is not None
-    carried = {name: entry.action[name] for name in _CARRIED_BY_REMOVE if entry.action.get(name) is not None}
-    return {"path": entry.path, "deletionTimestamp": time_ms, "dataChange": False, "extendedFileMetadata": True, **carried}
+    carried = {
+        name: entry.action[name]
+        for name in _CARRIED_BY_REMOVE
+        if entry.action.get(name) is not None
+    }
+    return {
+        "path": entry.path,
+        "deletionTimestamp": time_ms,
+        "dataChange": False,
+        "extendedFileMetadata": True,
+        **carried,
+    }
 
 
 def _add(entry: FileEntry, replacement: Replacement, drops_row_ids: bool) -> Action:
     assert entry.action is not None
-    fields = {name: field for name, field in entry.action.items() if not (drops_row_ids and name in _ROW_IDS)}
+    fields = {
+        name: field
+        for name, field in entry.action.items()
+        if not (drops_row_ids and name in _ROW_IDS)
+    }
     return fields | {
         "path": replace_name(entry.path, replacement.new_path.rpartition("/")[2]),
         "size": replacement.new_bytes,
@@ -86,7 +108,11 @@ class DeltaTable(LakeTable):
         self.properties = metadata.properties
         self.columns = metadata.schema.names
         self.partition_columns = frozenset((name,) for name in metadata.partition_columns)
-        self.partition_types = {name: metadata.schema.types[name] for name in metadata.partition_columns if name in metadata.schema.types}
+        self.partition_types = {
+            name: metadata.schema.types[name]
+            for name in metadata.partition_columns
+            if name in metadata.schema.types
+        }
 
     def live_files(self) -> Iterator[LiveFile]:
         """Yield the data files of this version, in the order of the log."""
@@ -99,9 +125,17 @@ class DeltaTable(LakeTable):
         for (path, _), entry in self._snapshot.files.items():
             if id(entry.partition) not in partitions:
                 partitions[id(entry.partition)] = _name_partition(metadata, entry.partition)
-            reason = reasons.of(entry) if paths[path] == 1 else "the log lists the file more than once"
+            reason = (
+                reasons.of(entry) if paths[path] == 1 else "the log lists the file more than once"
+            )
             deletes = () if entry.vector is None else (parse_vector(entry.vector, self.location),)
-            yield LiveFile(locate(self.location, entry.path), entry.bytes, partitions[id(entry.partition)], reason, deletes=deletes)
+            yield LiveFile(
+                locate(self.location, entry.path),
+                entry.bytes,
+                partitions[id(entry.partition)],
+                reason,
+                deletes=deletes,
+            )
 
     def all_files(self) -> tuple[Iterator[LiveFile], AbstractSet[str]]:
         return chain(self.live_files(), self._old_files()), frozenset()
@@ -117,8 +151,13 @@ class DeltaTable(LakeTable):
             for fields in self._log.all_files():
                 values = tuple(texts_of(fields, "partitionValues").items())
                 partition = partitions.setdefault(values, _name_partition(metadata, dict(values)))
-                path, unknown = locate(self.location, required(fields, "path", str)), names - partition.keys()
-                file = LiveFile(path, optional(fields, "size", int), partition, unknown=unknown, is_live=False)
+                path, unknown = (
+                    locate(self.location, required(fields, "path", str)),
+                    names - partition.keys(),
+                )
+                file = LiveFile(
+                    path, optional(fields, "size", int), partition, unknown=unknown, is_live=False
+                )
                 yield file._replace(columns=columns) if unknown else file
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
@@ -136,7 +175,9 @@ class DeltaTable(LakeTable):
     def commit(self, replacements: Sequence[Replacement], change: Change) -> Commit:
         """Replace files in one commit in which no row changes: see `Table.commit`."""
         with ErrorPlace(self.location):
-            return self._commit({replacement.old_path: replacement for replacement in replacements}, change)
+            return self._commit(
+                {replacement.old_path: replacement for replacement in replacements}, change
+            )
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         """Return those of these file names that any version in the log has, also those whose removal it records."""
@@ -145,7 +186,9 @@ class DeltaTable(LakeTable):
 
     def _commit(self, replacements: Mapping[str, Replacement], change: Change) -> Commit:
         self.ensure_changeable(conditional_put=self._conditional_put)
-        old_sizes = {file.path: file.bytes for file in self.live_files() if file.path in replacements}
+        old_sizes = {
+            file.path: file.bytes for file in self.live_files() if file.path in replacements
+        }
         transaction = str(uuid.uuid4())
 
         def is_wanted(path: str) -> bool:
@@ -165,15 +208,21 @@ class DeltaTable(LakeTable):
                 self._folders.ensure_exclusive(self.location)
                 self._is_exclusive = True
             if self._log.create(newest.version + 1, data, transaction):
-                messages.info("committed version %s of %s", newest.version + 1, redact(self.location))
+                messages.info(
+                    "committed version %s of %s", newest.version + 1, redact(self.location)
+                )
                 undo = f"RESTORE TABLE delta.`{self.location.replace('`', '``')}` TO VERSION AS OF {newest.version}"
                 return Commit(f"version {newest.version + 1}", len(pairs), vanished, attempt, undo)
         raise RefusedError(
-            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed", hint="try again when fewer writers commit"
+            f"other commits came first in all {_ATTEMPTS} attempts; nothing was changed",
+            hint="try again when fewer writers commit",
         )
 
     def _pair(
-        self, newest: DeltaSnapshot, replacements: Mapping[str, Replacement], old_sizes: Mapping[str, int | None]
+        self,
+        newest: DeltaSnapshot,
+        replacements: Mapping[str, Replacement],
+        old_sizes: Mapping[str, int | None],
     ) -> dict[str, tuple[FileEntry, Replacement]]:
         """Return the files that are still live and can be replaced, by their paths."""
         reasons = _Reasons(newest)
@@ -186,18 +235,30 @@ class DeltaTable(LakeTable):
             if path in pairs:
                 twice.add(path)
             # A file of the same name but another size is not the one that was copied.
-            if path in replacements and old_sizes.get(path) == entry.bytes and reasons.of(entry) is None:
+            if (
+                path in replacements
+                and old_sizes.get(path) == entry.bytes
+                and reasons.of(entry) is None
+            ):
                 pairs[path] = entry, replacements[path]
         return {path: pair for path, pair in pairs.items() if path not in twice}
 
-    def _build(self, newest: DeltaSnapshot, pairs: Sequence[tuple[FileEntry, Replacement]], change: Change, transaction: str) -> bytes:
+    def _build(
+        self,
+        newest: DeltaSnapshot,
+        pairs: Sequence[tuple[FileEntry, Replacement]],
+        change: Change,
+        transaction: str,
+    ) -> bytes:
         """Return the bytes of the commit after `newest`. Each entry has its whole action."""
         properties, now = newest.ensure_complete()[1].properties, time.time_ns() // 1_000_000
         info: Action = {}
         if any(_is_true(properties, name) for name in _TIMESTAMPS):
             last = optional(self._log.commit_info(newest.version) or {}, "inCommitTimestamp", int)
             if last is None:
-                raise UnreadableError(f"version {newest.version} has no inCommitTimestamp, although the table requires it")
+                raise UnreadableError(
+                    f"version {newest.version} has no inCommitTimestamp, although the table requires it"
+                )
             info["inCommitTimestamp"] = max(now, last + 1)
         info |= {
             "timestamp": now,
@@ -206,7 +267,10 @@ class DeltaTable(LakeTable):
             "readVersion": newest.version,
             "isolationLevel": "SnapshotIsolation",
             "isBlindAppend": False,
-            "operationMetrics": {"numAddedFiles": str(len(pairs)), "numRemovedFiles": str(len(pairs))},
+            "operationMetrics": {
+                "numAddedFiles": str(len(pairs)),
+                "numRemovedFiles": str(len(pairs)),
+            },
             "engineInfo": f"sbbf/{sbbf_tool.__version__}",
             "txnId": transaction,
         }
@@ -214,7 +278,9 @@ class DeltaTable(LakeTable):
             info["tags"] = {"delta.rowTracking.preserved": "true"}
         drops_row_ids = _is_true(properties, _SUSPENDED)
         removals = (("remove", _remove(entry, now)) for entry, _ in pairs)
-        additions = (("add", _add(entry, replacement, drops_row_ids)) for entry, replacement in pairs)
+        additions = (
+            ("add", _add(entry, replacement, drops_row_ids)) for entry, replacement in pairs
+        )
         return build_actions((("commitInfo", info), *removals, *additions))
 
 
@@ -227,7 +293,9 @@ class _Reasons:
 
     def __init__(self, snapshot: DeltaSnapshot) -> None:
         protocol, metadata = snapshot.ensure_complete()
-        self._needs_row_ids = "rowTracking" in protocol.writer_features and not _is_true(metadata.properties, _SUSPENDED)
+        self._needs_row_ids = "rowTracking" in protocol.writer_features and not _is_true(
+            metadata.properties, _SUSPENDED
+        )
 
     def of(self, entry: FileEntry) -> str | None:
         if is_absolute(entry.path):
@@ -239,7 +307,9 @@ class _Reasons:
         return None
 
 
-def _name_partition(metadata: DeltaMetadata, values: Mapping[str, str | None]) -> Mapping[str, str | None]:
+def _name_partition(
+    metadata: DeltaMetadata, values: Mapping[str, str | None]
+) -> Mapping[str, str | None]:
     """Return partition values by the names that users know. An empty text stands for NULL."""
     names = metadata.schema.logical_names
     return {names.get(name, name): text or None for name, text in values.items()}

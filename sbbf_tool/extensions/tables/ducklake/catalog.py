@@ -23,7 +23,14 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from sbbf_tool.display import redact
-from sbbf_tool.errors import ChangedError, RefusedError, SbbfError, UncertainWriteError, UnreadableError, UsageError
+from sbbf_tool.errors import (
+    ChangedError,
+    RefusedError,
+    SbbfError,
+    UncertainWriteError,
+    UnreadableError,
+    UsageError,
+)
 from sbbf_tool.extensions.tables import DUCKLAKE
 from sbbf_tool.frozen import Frozen
 
@@ -49,30 +56,53 @@ class TableName(Frozen):
 
     def marker_text(self, table_id: int) -> str:
         """Return a text that differs between the tables of all catalogs, and has no password."""
-        place = redact(f"{DUCKLAKE}{POSTGRES}:{self.place}") if self.database == POSTGRES else os.path.realpath(self.place)
-        return sha256(f"{self.database}:{place}#{table_id}".encode("utf-8", "surrogateescape")).hexdigest()
+        place = (
+            redact(f"{DUCKLAKE}{POSTGRES}:{self.place}")
+            if self.database == POSTGRES
+            else os.path.realpath(self.place)
+        )
+        return sha256(
+            f"{self.database}:{place}#{table_id}".encode("utf-8", "surrogateescape")
+        ).hexdigest()
 
 
 def parse_name(text: str) -> TableName:
     """Split a name into its parts. Raises UsageError, and RefusedError for a catalog in another database."""
     match = _LAST_TABLE.fullmatch(text.removeprefix(DUCKLAKE))
-    catalog, table = (match["catalog"], match["table"]) if match else (text.removeprefix(DUCKLAKE), None)
+    catalog, table = (
+        (match["catalog"], match["table"]) if match else (text.removeprefix(DUCKLAKE), None)
+    )
     database, place = DUCKDB, catalog
     for word in (DUCKDB, SQLITE, POSTGRES, "mysql"):
         if catalog.startswith(f"{word}:"):
             database, place = word, catalog.removeprefix(f"{word}:")
     if database == "mysql":
-        raise RefusedError("a catalog in MySQL is not supported", file=text, hint="supported: DuckDB, SQLite, PostgreSQL")
+        raise RefusedError(
+            "a catalog in MySQL is not supported",
+            file=text,
+            hint="supported: DuckDB, SQLite, PostgreSQL",
+        )
     if not place or "\0" in place:
-        raise UsageError("the name has no catalog", file=text, hint="write ducklake:metadata.ducklake#schema.table")
+        raise UsageError(
+            "the name has no catalog",
+            file=text,
+            hint="write ducklake:metadata.ducklake#schema.table",
+        )
     if catalog.endswith("#"):
-        raise UsageError("the name has no table after the #", file=text, hint="write ducklake:metadata.ducklake#schema.table")
+        raise UsageError(
+            "the name has no table after the #",
+            file=text,
+            hint="write ducklake:metadata.ducklake#schema.table",
+        )
     if database != POSTGRES:
         place = os.path.abspath(os.path.expanduser(place))
     if match is None and "#" in catalog and (database == POSTGRES or not os.path.exists(place)):
         hint = 'write #TABLE or #SCHEMA.TABLE; a part with a dot, # or quote is written in double quotes, such as #sales."a.b"'
         raise UsageError("the text after the # is no name of a table", file=text, hint=hint)
-    parts = [part[1:-1].replace('""', '"') if part.startswith('"') else part for part in re.findall(_PART, table or "")]
+    parts = [
+        part[1:-1].replace('""', '"') if part.startswith('"') else part
+        for part in re.findall(_PART, table or "")
+    ]
     return TableName(text, database, place, *([None] * (2 - len(parts)) + parts))
 
 
@@ -114,7 +144,9 @@ class Connection:
         self._database.close()
 
 
-def _allow(action: int, first: str | None, second: str | None, schema: str | None, source: str | None) -> int:
+def _allow(
+    action: int, first: str | None, second: str | None, schema: str | None, source: str | None
+) -> int:
     """Deny what triggers and views do, which may take for ever, and cannot be interrupted."""
     return int(source is not None)  # SQLITE_OK is 0, and SQLITE_DENY 1
 
@@ -132,7 +164,9 @@ class _SQLite(Connection):
         import sqlite3
 
         mode = "rw" if write else "ro"
-        database = sqlite3.connect(f"file:{quote(path)}?mode={mode}", uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+        database = sqlite3.connect(
+            f"file:{quote(path)}?mode={mode}", uri=True, timeout=WAIT_SECONDS, isolation_level=None
+        )
         try:
             database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             database.execute("pragma trusted_schema = off")
@@ -155,10 +189,20 @@ class _DuckDB(Connection):
         import duckdb
 
         # Views of a database cannot read files or load extensions.
-        config: dict[str, str | bool | int | float | list[str]] = {"enable_external_access": "false", "threads": "1"}
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "enable_external_access": "false",
+            "threads": "1",
+        }
         database = duckdb.connect(path, read_only=not write, config=config)
-        name = database.execute("pragma database_list").fetchall()[0][1].replace('"', '""').replace("'", "''")
-        database.execute(f"set search_path = 'system.main,\"{name}\".main'")  # macros of the database replace no functions
+        name = (
+            database.execute("pragma database_list")
+            .fetchall()[0][1]
+            .replace('"', '""')
+            .replace("'", "''")
+        )
+        database.execute(
+            f"set search_path = 'system.main,\"{name}\".main'"
+        )  # macros of the database replace no functions
         return cls(database.begin())
 
     def change(self, statement: str, *parameters: Parameter) -> int:
@@ -178,7 +222,9 @@ class _Postgres(Connection):
         if not write:
             database.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         # Functions and operators of the database replace none of PostgreSQL.
-        database.execute("select set_config('search_path', 'pg_catalog, ' || current_setting('search_path'), true)")
+        database.execute(
+            "select set_config('search_path', 'pg_catalog, ' || current_setting('search_path'), true)"
+        )
         return cls(database)
 
     def rows(self, query: str, *parameters: Parameter) -> Iterator[Row]:
@@ -195,7 +241,11 @@ def _to_psycopg(query: str) -> str:
     return query.replace("%", "%%").replace("?", "%s")
 
 
-_CONNECTIONS: dict[str, type[_SQLite | _DuckDB | _Postgres]] = {SQLITE: _SQLite, DUCKDB: _DuckDB, POSTGRES: _Postgres}
+_CONNECTIONS: dict[str, type[_SQLite | _DuckDB | _Postgres]] = {
+    SQLITE: _SQLite,
+    DUCKDB: _DuckDB,
+    POSTGRES: _Postgres,
+}
 
 
 @contextmanager
@@ -249,7 +299,8 @@ def _connect(name: TableName, write: bool) -> Connection:
             return _CONNECTIONS[name.database].open(name.place, write)
         except ImportError as error:
             raise UsageError(
-                f"a DuckLake catalog in this database needs the package {error.name}", hint="pip install 'sbbf-tool[ducklake]'"
+                f"a DuckLake catalog in this database needs the package {error.name}",
+                hint="pip install 'sbbf-tool[ducklake]'",
             ) from error
         except Exception as error:
             if not _is_busy(error) or name.database == SQLITE or time.monotonic() > end:
@@ -265,14 +316,22 @@ def _ensure_database(name: TableName) -> None:
         start = file.read(16)
         is_sqlite, is_duckdb = start == b"SQLite format 3\0", start[8:12] == b"DUCK"
         if is_sqlite if name.database == DUCKDB else is_duckdb:
-            kind, prefix = ("an SQLite", f"{DUCKLAKE}{SQLITE}:") if is_sqlite else ("a DuckDB", DUCKLAKE)
+            kind, prefix = (
+                ("an SQLite", f"{DUCKLAKE}{SQLITE}:") if is_sqlite else ("a DuckDB", DUCKLAKE)
+            )
             rest = name.text.removeprefix(DUCKLAKE).removeprefix(f"{name.database}:")
-            raise UsageError(f"the catalog is {kind} file", file=name.text, hint=f"write {prefix}{rest}")
+            raise UsageError(
+                f"the catalog is {kind} file", file=name.text, hint=f"write {prefix}{rest}"
+            )
 
 
 def _is_busy(error: Exception) -> bool:
     text = str(error)
-    return "Could not set lock on file" in text or "Conflicting lock" in text or text in ("database is locked", "database table is locked")
+    return (
+        "Could not set lock on file" in text
+        or "Conflicting lock" in text
+        or text in ("database is locked", "database table is locked")
+    )
 
 
 @contextmanager
@@ -283,15 +342,24 @@ def _errors(name: TableName, kind: Callable[..., SbbfError], problem: str) -> It
     except SbbfError as error:
         raise error.at(file=name.text) from error.__cause__
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ("sqlite3", "duckdb", "_duckdb", "psycopg"):
+        if type(error).__module__.partition(".")[0] not in (
+            "sqlite3",
+            "duckdb",
+            "_duckdb",
+            "psycopg",
+        ):
             raise
         if _is_busy(error):
             hint = "run the command again when the other process has closed the catalog"
-            raise ChangedError("another process has the DuckLake catalog open", file=name.text, hint=hint) from error
+            raise ChangedError(
+                "another process has the DuckLake catalog open", file=name.text, hint=hint
+            ) from error
         raise kind(f"{problem}: {_text_of(error)}", file=name.text) from error
 
 
 def _text_of(error: Exception) -> str:
     """Return the first line of a database's message."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:500].replace("not authorized", "a trigger or a view would run")  # SQLite's words for what `_allow` denies
+    return lines[0][:500].replace(
+        "not authorized", "a trigger or a view would run"
+    )  # SQLite's words for what `_allow` denies

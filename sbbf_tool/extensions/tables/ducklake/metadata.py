@@ -52,7 +52,9 @@ class TableEntry(Frozen):
 
     @property
     def full_name(self) -> str:
-        return ".".join(f'"{part}"' if set(part) & set('."#') else part for part in (self.schema, self.name))
+        return ".".join(
+            f'"{part}"' if set(part) & set('."#') else part for part in (self.schema, self.name)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +99,31 @@ class Catalog:
         self._tables = {row[0] for row in self._rows(connection.tables, (), str)}
         missing = [table for table in _TABLES if f"ducklake_{table}" not in self._tables]
         if missing:
-            raise self._unreadable(f"the database is not a DuckLake catalog: it has no table ducklake_{missing[0]}")
+            raise self._unreadable(
+                f"the database is not a DuckLake catalog: it has no table ducklake_{missing[0]}"
+            )
         settings: dict[str, str] = dict(
-            self._rows("select key, value from ducklake_metadata where key in ('version', 'data_path')", (), str, str)
+            self._rows(
+                "select key, value from ducklake_metadata where key in ('version', 'data_path')",
+                (),
+                str,
+                str,
+            )
         )
         version = settings.get("version", "none")
         if version not in VERSIONS:
             hint = f"versions {', '.join(VERSIONS)} are supported; DuckDB migrates an older one that is attached with AUTOMATIC_MIGRATION"
-            raise RefusedError(f"the DuckLake catalog has version {version[:40]}, which is not supported", file=name.text, hint=hint)
+            raise RefusedError(
+                f"the DuckLake catalog has version {version[:40]}, which is not supported",
+                file=name.text,
+                hint=hint,
+            )
         if not settings.get("data_path"):
             raise self._unreadable("the DuckLake catalog does not state data_path")
         self.data_path = absolute(settings["data_path"]).rstrip("/") + "/"
-        ((self.snapshot,),) = list(self._rows("select max(snapshot_id) from ducklake_snapshot", (), int))
+        ((self.snapshot,),) = list(
+            self._rows("select max(snapshot_id) from ducklake_snapshot", (), int)
+        )
 
     def find_table(self) -> TableEntry:
         """Return the table that the name means, in the newest snapshot. Raises UsageError with the tables that there are."""
@@ -125,13 +140,21 @@ class Catalog:
         if len(matches) == 1:
             return matches[0]
         names = sorted(table.full_name for table in tables)
-        listing = f"the tables are {', '.join(names[:20])}" + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+        listing = f"the tables are {', '.join(names[:20])}" + (
+            f" and {len(names) - 20} more" if len(names) > 20 else ""
+        )
         if not tables:
             raise UsageError("the DuckLake catalog has no table", file=name.text)
         if name.table is None:
-            raise UsageError(f"the DuckLake catalog has {len(tables)} tables", file=name.text, hint=f"add #TABLE; {listing}")
+            raise UsageError(
+                f"the DuckLake catalog has {len(tables)} tables",
+                file=name.text,
+                hint=f"add #TABLE; {listing}",
+            )
         problem = "has more than one table" if matches else "has no table"
-        raise UsageError(f"the DuckLake catalog {problem} {name.table!r}", file=name.text, hint=listing)
+        raise UsageError(
+            f"the DuckLake catalog {problem} {name.table!r}", file=name.text, hint=listing
+        )
 
     def tables(self, *, is_live: bool) -> dict[int, TableEntry]:
         """Return the tables by their id: those of the newest snapshot, or all of which the catalog still has files."""
@@ -141,9 +164,16 @@ class Catalog:
             f" from ducklake_table t join ducklake_schema s on s.schema_id = t.schema_id where {live} order by t.begin_snapshot"
         )
         entries = {}
-        for table_id, schema_id, schema, table, schema_path, in_data_path, path, in_schema in self._rows(
-            query, (), int, int, str, str, str, bool, str, bool
-        ):
+        for (
+            table_id,
+            schema_id,
+            schema,
+            table,
+            schema_path,
+            in_data_path,
+            path,
+            in_schema,
+        ) in self._rows(query, (), int, int, str, str, str, bool, str, bool):
             folder = self.data_path + schema_path if in_data_path else absolute(schema_path)
             folder = folder + path if in_schema else absolute(path)
             entries[table_id] = TableEntry(table_id, schema_id, schema, table, folder)
@@ -164,11 +194,20 @@ class Catalog:
             f" where table_id = ? and {_LIVE}"
         )
         kinds: list[Kind] = [int, str, str, int | None, str | None]
-        rows = {row[0]: row[1:] for row in self._rows(query, (table.id, self.snapshot, self.snapshot), *kinds)}
+        rows = {
+            row[0]: row[1:]
+            for row in self._rows(query, (table.id, self.snapshot, self.snapshot), *kinds)
+        }
         paths = {id: self._path(id, rows, "column") for id in rows}
         defaults = [paths[id] for id, (*_, default) in rows.items() if default is not None]
-        with_default = (path for path in paths.values() if any(path[: len(default)] == default for default in defaults))
-        return TableColumns(paths, {id: kind for id, (_, kind, *_) in rows.items()}, frozenset(with_default))
+        with_default = (
+            path
+            for path in paths.values()
+            if any(path[: len(default)] == default for default in defaults)
+        )
+        return TableColumns(
+            paths, {id: kind for id, (_, kind, *_) in rows.items()}, frozenset(with_default)
+        )
 
     def mappings(self, table: TableEntry, columns: Mapping[int, Path]) -> dict[int, ColumnNames]:
         """Return the names of the columns of files that were added, by the id of their mapping."""
@@ -178,17 +217,25 @@ class Catalog:
         )
         lists = {
             row[0]
-            for row in self._rows("select column_id from ducklake_column where table_id = ? and column_type = 'list'", (table.id,), int)
+            for row in self._rows(
+                "select column_id from ducklake_column where table_id = ? and column_type = 'list'",
+                (table.id,),
+                int,
+            )
         }
         rows: dict[int, dict[int, Row]] = {}
         targets: dict[int, dict[int, int]] = {}
-        for mapping, id, source, target, parent in self._rows(query, (table.id,), int, int, str, int, int | None):
+        for mapping, id, source, target, parent in self._rows(
+            query, (table.id,), int, int, str, int, int | None
+        ):
             rows.setdefault(mapping, {})[id] = (source, "list" if target in lists else "", parent)
             targets.setdefault(mapping, {})[id] = target
         return {
             mapping: ColumnNames(
                 by_path={
-                    self._path(id, entries, f"column of mapping {mapping},"): columns[targets[mapping][id]]
+                    self._path(id, entries, f"column of mapping {mapping},"): columns[
+                        targets[mapping][id]
+                    ]
                     for id in entries
                     if targets[mapping][id] in columns
                 },
@@ -198,7 +245,9 @@ class Catalog:
             for mapping, entries in rows.items()
         }
 
-    def partition_keys(self, table: TableEntry, columns: TableColumns) -> tuple[dict[int, dict[int, str]], dict[str, str]]:
+    def partition_keys(
+        self, table: TableEntry, columns: TableColumns
+    ) -> tuple[dict[int, dict[int, str]], dict[str, str]]:
         """Return the names of the partition keys, by ids of partitioning and key, as in the names of folders, and their types.
 
         A name that partitionings use for different keys is that of the newest one.
@@ -208,15 +257,36 @@ class Catalog:
             " order by partition_id, partition_key_index"
         )
         keys: dict[int, dict[int, tuple[str, int, str]]] = {}
-        for partition, index, column, transform in self._rows(query, (table.id,), int, int, int, str):
+        for partition, index, column, transform in self._rows(
+            query, (table.id,), int, int, int, str
+        ):
             if column in columns.paths:
                 key = keys.setdefault(partition, {})
-                key[index] = _key_name(transform, ".".join(columns.paths[column]), [name for name, *_ in key.values()]), column, transform
-        newest = {name: (column, transform) for _, key in sorted(keys.items()) for name, column, transform in key.values()}
+                key[index] = (
+                    _key_name(
+                        transform,
+                        ".".join(columns.paths[column]),
+                        [name for name, *_ in key.values()],
+                    ),
+                    column,
+                    transform,
+                )
+        newest = {
+            name: (column, transform)
+            for _, key in sorted(keys.items())
+            for name, column, transform in key.values()
+        }
         # Other transforms make numbers.
-        key_types = {name: columns.types[column] if transform == "identity" else "int64" for name, (column, transform) in newest.items()}
+        key_types = {
+            name: columns.types[column] if transform == "identity" else "int64"
+            for name, (column, transform) in newest.items()
+        }
         names = {
-            partition: {index: name for index, (name, *meaning) in key.items() if newest[name] == tuple(meaning)}
+            partition: {
+                index: name
+                for index, (name, *meaning) in key.items()
+                if newest[name] == tuple(meaning)
+            }
             for partition, key in keys.items()
         }
         return names, key_types
@@ -225,20 +295,47 @@ class Catalog:
         """Return index and value of the partition keys of each data file."""
         query = "select data_file_id, partition_key_index, partition_value from ducklake_file_partition_value where table_id = ?"
         values: dict[int, list[tuple[int, str | None]]] = {}
-        for file, index, value in self._rows(query, (table.id,), int, int, str | None, limit=MAX_FILES):
+        for file, index, value in self._rows(
+            query, (table.id,), int, int, str | None, limit=MAX_FILES
+        ):
             values.setdefault(file, []).append((index, value))
         return values
 
-    def files(self, table: TableEntry | None = None, snapshot: int | None = None) -> Iterator[FileRow]:
+    def files(
+        self, table: TableEntry | None = None, snapshot: int | None = None
+    ) -> Iterator[FileRow]:
         """Yield the data files of a table in a snapshot, or in all snapshots, live ones first, or of all tables in all snapshots."""
-        where = "" if table is None else "where table_id = ?" if snapshot is None else f"where table_id = ? and {_LIVE}"
-        parameters = () if table is None else (table.id,) if snapshot is None else (table.id, snapshot, snapshot)
+        where = (
+            ""
+            if table is None
+            else "where table_id = ?"
+            if snapshot is None
+            else f"where table_id = ? and {_LIVE}"
+        )
+        parameters = (
+            ()
+            if table is None
+            else (table.id,)
+            if snapshot is None
+            else (table.id, snapshot, snapshot)
+        )
         query = (
             "select data_file_id, table_id, path, path_is_relative, file_format, file_size_bytes, partition_id, mapping_id,"
             f" encryption_key is not null, end_snapshot is null from ducklake_data_file {where}"
             " order by end_snapshot is not null, data_file_id"
         )
-        kinds: list[Kind] = [int, int, str, bool, str, int | None, int | None, int | None, bool, bool]
+        kinds: list[Kind] = [
+            int,
+            int,
+            str,
+            bool,
+            str,
+            int | None,
+            int | None,
+            int | None,
+            bool,
+            bool,
+        ]
         for row in self._rows(query, parameters, *kinds, limit=MAX_FILES):
             yield FileRow(*row)
 
@@ -253,29 +350,52 @@ class Catalog:
         rows = self._rows(query, (table.id, snapshot, snapshot), *kinds, limit=MAX_FILES)
         for file, stored_path, is_relative, format, is_encrypted, count in rows:
             path = table.folder + stored_path if is_relative else absolute(stored_path)
-            delete: Deletes = Vector(count, path) if (format or "").lower() == "puffin" else PositionFile(path, None)
+            delete: Deletes = (
+                Vector(count, path)
+                if (format or "").lower() == "puffin"
+                else PositionFile(path, None)
+            )
             if is_encrypted:
-                delete = UnknownDeletes("rows may be deleted by a file that is encrypted with a key of the catalog")
+                delete = UnknownDeletes(
+                    "rows may be deleted by a file that is encrypted with a key of the catalog"
+                )
             deletes.setdefault(file, []).append(delete)
         if (name := f"ducklake_inlined_delete_{table.id}") in self._tables:
             query = f"select file_id, row_id from {name} where begin_snapshot <= ? order by file_id"
-            for file, group in groupby(self._rows(query, (snapshot,), int, int), lambda row: row[0]):
+            for file, group in groupby(
+                self._rows(query, (snapshot,), int, int), lambda row: row[0]
+            ):
                 deletes.setdefault(file, []).append(Positions(tuple(row for _, row in group)))
         return deletes
 
-    def inlined_values(self, table: TableEntry, path: Path | None, *, all_versions: bool) -> Iterator[tuple[object, str]]:
+    def inlined_values(
+        self, table: TableEntry, path: Path | None, *, all_versions: bool
+    ) -> Iterator[tuple[object, str]]:
         """Yield the distinct values, with their type, of a column in the rows that the catalog has in place of files, live ones or all.
 
         The type is empty if they are unknown. A row has the names that columns had when it was inserted.
         """
         if "ducklake_inlined_data_tables" not in self._tables:
             return
-        for (name,) in list(self._rows("select table_name from ducklake_inlined_data_tables where table_id = ?", (table.id,), str)):
+        for (name,) in list(
+            self._rows(
+                "select table_name from ducklake_inlined_data_tables where table_id = ?",
+                (table.id,),
+                str,
+            )
+        ):
             if not _INLINED.fullmatch(name) or name not in self._tables:
                 raise self._unreadable(f"the catalog has no table {name[:60]!r} of inlined rows")
             live = (self.snapshot, self.snapshot)
             chosen = f"({_LIVE}) or 1 = 1" if all_versions else _LIVE
-            ((count, begin),) = list(self._rows(f"select count(*), min(begin_snapshot) from {name} where {chosen}", live, int, int | None))
+            ((count, begin),) = list(
+                self._rows(
+                    f"select count(*), min(begin_snapshot) from {name} where {chosen}",
+                    live,
+                    int,
+                    int | None,
+                )
+            )
             if not count:
                 continue
             stored = list(
@@ -290,7 +410,12 @@ class Catalog:
                     str | None,
                 )
             )
-            if path is None or len(path) > 1 or len(stored) != 1 or stored[0][1] in ("list", "map", "struct"):
+            if (
+                path is None
+                or len(path) > 1
+                or len(stored) != 1
+                or stored[0][1] in ("list", "map", "struct")
+            ):
                 yield None, ""
                 continue
             ((column, kind, default),) = stored
@@ -298,16 +423,25 @@ class Catalog:
                 yield default, kind
                 continue
             quoted = column.replace('"', '""')
-            for (value,) in self._rows(f'select distinct "{quoted}" from {name} where {chosen}', live, object):
+            for (value,) in self._rows(
+                f'select distinct "{quoted}" from {name} where {chosen}', live, object
+            ):
                 yield value, kind
 
-    def other_paths(self, tables: Mapping[int, TableEntry], *, scheduled: bool = True) -> Iterator[str]:
+    def other_paths(
+        self, tables: Mapping[int, TableEntry], *, scheduled: bool = True
+    ) -> Iterator[str]:
         """Yield the paths of delete files and, if `scheduled`, of files that DuckLake will delete."""
         for query, is_scheduled in (
             ("select path, path_is_relative, table_id from ducklake_delete_file", False),
-            ("select path, path_is_relative, data_file_id from ducklake_files_scheduled_for_deletion", True),
+            (
+                "select path, path_is_relative, data_file_id from ducklake_files_scheduled_for_deletion",
+                True,
+            ),
         )[: 1 + scheduled]:
-            for path, is_relative, table_id in self._rows(query, (), str, bool, int, limit=MAX_FILES):
+            for path, is_relative, table_id in self._rows(
+                query, (), str, bool, int, limit=MAX_FILES
+            ):
                 if not is_relative:
                     yield absolute(path)
                 elif is_scheduled:
@@ -324,28 +458,39 @@ class Catalog:
             if parent is None:
                 return (name, *reversed(parts))
             if parent not in rows:
-                raise self._unreadable(f"{noun} {id} is in column {parent}, which the table does not have")
+                raise self._unreadable(
+                    f"{noun} {id} is in column {parent}, which the table does not have"
+                )
             if rows[parent][1] != "list":
                 parts.append(name)
             at = parent
         raise self._unreadable(f"{noun} {id} is nested more than {MAX_DEPTH} deep")
 
-    def _rows(self, query: str, parameters: tuple[Parameter, ...], *kinds: Kind, limit: int = _MAX_ROWS) -> Iterator[Row]:
+    def _rows(
+        self, query: str, parameters: tuple[Parameter, ...], *kinds: Kind, limit: int = _MAX_ROWS
+    ) -> Iterator[Row]:
         """Run a query and yield its rows. Raises UnreadableError for a value that has not the type of its column in `kinds`."""
         for number, row in enumerate(self._connection.rows(query, *parameters)):
             if number >= limit:
-                raise self._unreadable(f"the DuckLake catalog has more than {limit:,} rows of a kind")
-            yield tuple(self._value(value, kind, query) for value, kind in zip(row, kinds, strict=True))
+                raise self._unreadable(
+                    f"the DuckLake catalog has more than {limit:,} rows of a kind"
+                )
+            yield tuple(
+                self._value(value, kind, query) for value, kind in zip(row, kinds, strict=True)
+            )
 
     def _value(self, value: object, kind: Kind, query: str) -> object:
         if kind is bool and value in (0, 1):
             return bool(value)
         if kind is object or (
-            isinstance(value, kind) and not (isinstance(value, str) and ("\0" in value or len(value) > _MOST_CHARACTERS))
+            isinstance(value, kind)
+            and not (isinstance(value, str) and ("\0" in value or len(value) > _MOST_CHARACTERS))
         ):
             return value
         table = query.partition(" from ")[2].partition(" ")[0]
-        raise self._unreadable(f"a row of {table} has the value {ascii(value)[:100]}, which is of a wrong type or too long")
+        raise self._unreadable(
+            f"a row of {table} has the value {ascii(value)[:100]}, which is of a wrong type or too long"
+        )
 
     def _unreadable(self, message: str) -> UnreadableError:
         return UnreadableError(message, file=self._name.text)

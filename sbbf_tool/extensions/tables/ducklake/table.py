@@ -36,11 +36,19 @@ def may_hold(stored: object, kind: str, values: Sequence[object]) -> bool:
         return True
     is_text = kind.lower() == "varchar"
     if stored is None:
-        return any(value is None or (not is_text and str(value).lower() == "null") for value in values)
+        return any(
+            value is None or (not is_text and str(value).lower() == "null") for value in values
+        )
     if kind.lower() == "boolean" and stored in (0, 1):
         # SQLite has no booleans.
         stored = bool(stored)
-    text = stored.isoformat() if isinstance(stored, date | time) else str(stored).lower() if isinstance(stored, bool) else str(stored)
+    text = (
+        stored.isoformat()
+        if isinstance(stored, date | time)
+        else str(stored).lower()
+        if isinstance(stored, bool)
+        else str(stored)
+    )
     return any(value is not None and _may_be(text, value, kind) for value in values)
 
 
@@ -94,7 +102,10 @@ class DuckLakeTable(LakeTable):
         """Yield the files of a snapshot; those of all snapshots if None."""
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
-            values, deletes = rows.partition_values(self._entry), rows.deletes(self._entry, self._snapshot)
+            values, deletes = (
+                rows.partition_values(self._entry),
+                rows.deletes(self._entry, self._snapshot),
+            )
             files = list(rows.files(self._entry, snapshot))
         paths = Counter(file.path(self._entry.folder) for file in files)
         tables = TableFinder()
@@ -102,24 +113,40 @@ class DuckLakeTable(LakeTable):
         for file in files:
             path = file.path(self._entry.folder)
             names = self._keys.get(-1 if file.partition_id is None else file.partition_id, {})
-            partition = {names[index]: value for index, value in values.get(file.id, ()) if index in names}
+            partition = {
+                names[index]: value for index, value in values.get(file.id, ()) if index in names
+            }
             yield LiveFile(
                 path,
                 file.bytes,
                 partition,
-                _unchangeable(file, "the catalog names it more than once" if paths[path] > 1 else _owner_of(file, tables)),
-                columns=None if file.mapping_id is None else self._mappings.get(file.mapping_id, ColumnNames()),
+                _unchangeable(
+                    file,
+                    "the catalog names it more than once"
+                    if paths[path] > 1
+                    else _owner_of(file, tables),
+                ),
+                columns=None
+                if file.mapping_id is None
+                else self._mappings.get(file.mapping_id, ColumnNames()),
                 unknown=all_names - partition.keys(),
                 deletes=tuple(deletes.get(file.id, ())),
                 is_live=file.is_live,
             )
 
-    def query_other_rows(self, column: str | None, values: Sequence[object], *, all_versions: bool = False) -> bool:
+    def query_other_rows(
+        self, column: str | None, values: Sequence[object], *, all_versions: bool = False
+    ) -> bool:
         """Query the rows that the catalog keeps inlined, as it does by default with those of small inserts."""
         path = None if column is None else self.columns.path_of(column)
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
-            return any(may_hold(stored, kind, values) for stored, kind in rows.inlined_values(self._entry, path, all_versions=all_versions))
+            return any(
+                may_hold(stored, kind, values)
+                for stored, kind in rows.inlined_values(
+                    self._entry, path, all_versions=all_versions
+                )
+            )
 
     def ensure_changeable(self, *, conditional_put: bool = False) -> None:
         with catalog.write(self._name) as connection:
@@ -130,28 +157,43 @@ class DuckLakeTable(LakeTable):
         try:
             return self._commit(replacements, _read_footer_lengths(replacements))
         except UnreadableError as error:
-            raise WriteError(error.message, file=error.file, place=error.place, hint=error.hint) from error
+            raise WriteError(
+                error.message, file=error.file, place=error.place, hint=error.hint
+            ) from error
 
     def _commit(self, replacements: Sequence[Replacement], footers: Sequence[int]) -> Commit:
         vanished = []
         with catalog.write(self._name) as connection:
             rows = Catalog(connection, self._name)
-            current, uses = _find_rows(rows, self._entry, {replacement.old_path for replacement in replacements})
+            current, uses = _find_rows(
+                rows, self._entry, {replacement.old_path for replacement in replacements}
+            )
             for replacement, footer in zip(replacements, footers, strict=True):
                 row = current.get(replacement.old_path)
-                if row is None or not _replace(connection, row, self._entry.folder, replacement, footer):
+                if row is None or not _replace(
+                    connection, row, self._entry.folder, replacement, footer
+                ):
                     vanished.append(replacement.old_path)
                 elif uses[_comparable(replacement.old_path)] == 1:
                     _schedule_deletion(connection, row, replacement.old_path, rows.data_path)
             snapshot = rows.snapshot
-        return Commit(f"snapshot {snapshot}", len(replacements) - len(vanished), tuple(vanished), is_new_version=False)
+        return Commit(
+            f"snapshot {snapshot}",
+            len(replacements) - len(vanished),
+            tuple(vanished),
+            is_new_version=False,
+        )
 
     def referenced_names(self, names: AbstractSet[str]) -> AbstractSet[str]:
         with catalog.read(self._name) as connection:
             rows = Catalog(connection, self._name)
             tables = rows.tables(is_live=False)
-            in_catalog = chain((_path_in(tables, row) for row in rows.files()), rows.other_paths(tables))
-            return {name for name in (path.rpartition("/")[2] for path in in_catalog) if name in names}
+            in_catalog = chain(
+                (_path_in(tables, row) for row in rows.files()), rows.other_paths(tables)
+            )
+            return {
+                name for name in (path.rpartition("/")[2] for path in in_catalog) if name in names
+            }
 
 
 def _owner_of(file: FileRow, tables: TableFinder) -> str | None:
@@ -160,7 +202,11 @@ def _owner_of(file: FileRow, tables: TableFinder) -> str | None:
         owner = None if file.is_relative else tables.managing_table(file.stored_path)
     except SbbfError as error:
         return f"it is unknown whose it is: {error.message}"
-    return "it also belongs to the {} table {}".format(*owner) if owner is not None and owner[0] != DuckLakeTable.format else None
+    return (
+        "it also belongs to the {} table {}".format(*owner)
+        if owner is not None and owner[0] != DuckLakeTable.format
+        else None
+    )
 
 
 def _unchangeable(file: FileRow, reason: str | None) -> str | None:
@@ -194,7 +240,9 @@ def _read_footer_length(replacement: Replacement) -> int:
     return int.from_bytes(end[:4], "little")
 
 
-def _find_rows(rows: Catalog, table: TableEntry, paths: AbstractSet[str]) -> tuple[dict[str, FileRow], Counter[str]]:
+def _find_rows(
+    rows: Catalog, table: TableEntry, paths: AbstractSet[str]
+) -> tuple[dict[str, FileRow], Counter[str]]:
     """Return the rows of these files in the newest snapshot of a table, and how often all tables and snapshots name each file."""
     tables = rows.tables(is_live=False)
     comparable = {_comparable(path) for path in paths}
@@ -203,7 +251,12 @@ def _find_rows(rows: Catalog, table: TableEntry, paths: AbstractSet[str]) -> tup
         path = _path_in(tables, row)
         if (key := _comparable(path)) in comparable:
             uses[key] += 1
-            if row.table_id == table.id and row.is_live and path in paths and _unchangeable(row, None) is None:
+            if (
+                row.table_id == table.id
+                and row.is_live
+                and path in paths
+                and _unchangeable(row, None) is None
+            ):
                 current[path] = row
     return current, uses
 
@@ -216,17 +269,24 @@ def _comparable(path: str) -> str:
     return path if is_url(path) else os.path.normpath(path)
 
 
-def _replace(connection: catalog.Connection, row: FileRow, folder: str, replacement: Replacement, footer: int) -> bool:
+def _replace(
+    connection: catalog.Connection, row: FileRow, folder: str, replacement: Replacement, footer: int
+) -> bool:
     """Give a row the path of the copy; return False if the row is not the one that was read."""
     statement = (
         "update ducklake_data_file set path = ?, file_size_bytes = ?, footer_size = ?"
         " where data_file_id = ? and path = ? and end_snapshot is null"
     )
     path = replacement.new_path.removeprefix(folder) if row.is_relative else replacement.new_path
-    return connection.change(statement, path, replacement.new_bytes, footer, row.id, row.stored_path) == 1
+    return (
+        connection.change(statement, path, replacement.new_bytes, footer, row.id, row.stored_path)
+        == 1
+    )
 
 
-def _schedule_deletion(connection: catalog.Connection, row: FileRow, path: str, data_path: str) -> None:
+def _schedule_deletion(
+    connection: catalog.Connection, row: FileRow, path: str, data_path: str
+) -> None:
     relative = path.removeprefix(data_path)
     connection.change(
         "insert into ducklake_files_scheduled_for_deletion (data_file_id, path, path_is_relative, schedule_start)"

@@ -13,7 +13,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from sbbf_tool.errors import MissingError, RefusedError, SbbfError, UnreadableError, UsageError
-from sbbf_tool.extensions.tables.iceberg.metadata import MAIN, MAX_METADATA, parse_metadata, unsupported_version
+from sbbf_tool.extensions.tables.iceberg.metadata import (
+    MAIN,
+    MAX_METADATA,
+    parse_metadata,
+    unsupported_version,
+)
 from sbbf_tool.extensions.tables.iceberg.source import (
     CommitConflictError,
     CommitStateUnknownError,
@@ -61,18 +66,32 @@ def load_source(name: str) -> CatalogSource:
     except UnreadableError as error:
         raise error.at(file=name) from error.__cause__
     if properties is None:
-        listing = f"its catalogs are {', '.join(sorted(catalogs)[:20])}" if catalogs else "it has no catalogs"
-        raise MissingError(f"no such file, and PyIceberg's configuration has no catalog {catalog_name!r}", file=name, hint=listing)
+        listing = (
+            f"its catalogs are {', '.join(sorted(catalogs)[:20])}"
+            if catalogs
+            else "it has no catalogs"
+        )
+        raise MissingError(
+            f"no such file, and PyIceberg's configuration has no catalog {catalog_name!r}",
+            file=name,
+            hint=listing,
+        )
     parse_table(table, name)
     try:
         catalog = load_catalog(catalog_name, **properties)
     except (ImportError, NotInstalledError) as error:
         # PyIceberg itself is installed, and says how to install what this kind of catalog needs.
-        missing = getattr(error if isinstance(error, ImportError) else error.__cause__, "name", None)
+        missing = getattr(
+            error if isinstance(error, ImportError) else error.__cause__, "name", None
+        )
         module = f" {missing}" if missing else ""
-        raise UsageError(f"PyIceberg lacks the package{module} for this catalog: {_describe(error)}", file=name) from error
+        raise UsageError(
+            f"PyIceberg lacks the package{module} for this catalog: {_describe(error)}", file=name
+        ) from error
     except Exception as error:
-        raise UnreadableError(f"PyIceberg cannot open the catalog: {_describe(error)}", file=name) from error
+        raise UnreadableError(
+            f"PyIceberg cannot open the catalog: {_describe(error)}", file=name
+        ) from error
     return CatalogSource(catalog, catalog_name, table)
 
 
@@ -80,7 +99,9 @@ def parse_table(text: str, file: str) -> tuple[str, ...]:
     """Split `NAMESPACE.TABLE` into its parts. Raises UsageError, for this file, if it is not of this form."""
     if not _TABLE.fullmatch(text):
         hint = 'write CATALOG:NAMESPACE.TABLE; a part with a dot, a quote or a space is written in double quotes, such as lake:sales."a.b"'
-        raise UsageError("the name of a table in a catalog needs a namespace and a table", file=file, hint=hint)
+        raise UsageError(
+            "the name of a table in a catalog needs a namespace and a table", file=file, hint=hint
+        )
     parts = (match[0] for match in _PART.finditer(text))
     return tuple(part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
 
@@ -93,7 +114,9 @@ def _read_configuration(name: str) -> tuple[dict[str, Any] | None, list[str]]:
         config = Config()
         return config.get_catalog_config(name), config.get_known_catalogs()
     except Exception as error:
-        raise UnreadableError(f"PyIceberg's configuration cannot be read: {_describe(error)}") from error
+        raise UnreadableError(
+            f"PyIceberg's configuration cannot be read: {_describe(error)}"
+        ) from error
 
 
 class CatalogState(TableState):
@@ -118,16 +141,21 @@ class CatalogSource(MetadataSource):
         try:
             table = self._catalog.load_table(self._identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
-            raise UnreadableError(f"the catalog has no table {self._table}", file=self.name) from None
+            raise UnreadableError(
+                f"the catalog has no table {self._table}", file=self.name
+            ) from None
         except Exception as error:
             raise _load_error(error).at(file=self.name) from error
         files, location = CatalogFiles(table.io), table.metadata_location
-        return CatalogState(read_file(files, location, MAX_METADATA, parse_metadata), location, files, table)
+        return CatalogState(
+            read_file(files, location, MAX_METADATA, parse_metadata), location, files, table
+        )
 
     def ensure_changeable(self, state: TableState) -> None:
         if state.metadata.format_version > 2 and not self._commits_on_server():
             raise RefusedError(
-                "PyIceberg cannot write metadata of format version 3; only a REST catalog commits such a table itself", file=self.name
+                "PyIceberg cannot write metadata of format version 3; only a REST catalog commits such a table itself",
+                file=self.name,
             )
 
     def _commits_on_server(self) -> bool:
@@ -136,7 +164,12 @@ class CatalogSource(MetadataSource):
 
         return isinstance(self._catalog, RestCatalog) and "first_row_id" in Snapshot.model_fields
 
-    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> None:
+    def commit(
+        self,
+        state: TableState,
+        snapshot: Mapping[str, Any] | None,
+        properties: Mapping[str, str | None],
+    ) -> None:
         from pyiceberg.exceptions import (
             BadRequestError,
             CommitFailedException,
@@ -152,8 +185,17 @@ class CatalogSource(MetadataSource):
         except CommitFailedException as error:
             raise CommitConflictError from error
         # PyIceberg raises NotImplementedError for what a catalog's kind cannot do.
-        except (BadRequestError, ForbiddenError, NoSuchTableError, NotImplementedError, UnauthorizedError, ValidationError) as error:
-            raise RefusedError(f"the catalog refuses the commit: {_describe(error)}", file=self.name) from error
+        except (
+            BadRequestError,
+            ForbiddenError,
+            NoSuchTableError,
+            NotImplementedError,
+            UnauthorizedError,
+            ValidationError,
+        ) as error:
+            raise RefusedError(
+                f"the catalog refuses the commit: {_describe(error)}", file=self.name
+            ) from error
         except Exception as error:
             raise CommitStateUnknownError(_describe(error)) from error
 
@@ -187,14 +229,36 @@ def _requests(
     if snapshot is not None:
         # PyIceberg has a sequence number in format 1 too.
         model = Snapshot.model_validate({"sequence-number": 0, **snapshot})
-        retention = {key: value for key, value in metadata.main_ref.items() if key not in ("snapshot-id", "type")}
-        reference = {**retention, "ref-name": MAIN, "type": "branch", "snapshot-id": model.snapshot_id}
+        retention = {
+            key: value
+            for key, value in metadata.main_ref.items()
+            if key not in ("snapshot-id", "type")
+        }
+        reference = {
+            **retention,
+            "ref-name": MAIN,
+            "type": "branch",
+            "snapshot-id": model.snapshot_id,
+        }
         parent = metadata.current.id if metadata.current else None
-        requirements.append(AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": parent}))
-        updates += [AddSnapshotUpdate(snapshot=model), SetSnapshotRefUpdate.model_validate(reference)]
+        requirements.append(
+            AssertRefSnapshotId.model_validate({"ref": MAIN, "snapshot-id": parent})
+        )
+        updates += [
+            AddSnapshotUpdate(snapshot=model),
+            SetSnapshotRefUpdate.model_validate(reference),
+        ]
     if properties:
-        updates.append(SetPropertiesUpdate(updates={name: text for name, text in properties.items() if text is not None}))
-        updates.append(RemovePropertiesUpdate(removals=[name for name, text in properties.items() if text is None]))
+        updates.append(
+            SetPropertiesUpdate(
+                updates={name: text for name, text in properties.items() if text is not None}
+            )
+        )
+        updates.append(
+            RemovePropertiesUpdate(
+                removals=[name for name, text in properties.items() if text is None]
+            )
+        )
     return tuple(requirements), tuple(updates)
 
 
@@ -255,10 +319,15 @@ def _load_error(error: Exception) -> SbbfError:
     # The first part is the format version by which pydantic chose the type.
     place = ".".join(str(part) for part in finding["loc"][1:])
     message = " ".join(finding["msg"].split())[:200]
-    return UnreadableError(f"the metadata of the table contradicts the format: {f'{place}: ' if place else ''}{message}")
+    return UnreadableError(
+        f"the metadata of the table contradicts the format: {f'{place}: ' if place else ''}{message}"
+    )
 
 
 def _describe(error: BaseException) -> str:
     # PyIceberg quotes answers that it does not understand: the page of a debugger has the tokens of the request.
-    text = re.split(r"(?i): (?:received unexpected|could not decode) json| \[type=", " ".join(str(error).split()))[0]
+    text = re.split(
+        r"(?i): (?:received unexpected|could not decode) json| \[type=",
+        " ".join(str(error).split()),
+    )[0]
     return ": ".join(filter(None, (type(error).__name__, text)))[:300]

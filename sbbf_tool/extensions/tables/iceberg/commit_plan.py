@@ -43,7 +43,12 @@ class NewSnapshot(Frozen):
     def after(cls, metadata: TableMetadata, snapshot_id: int, now_ms: int) -> NewSnapshot:
         """Return the numbers after those of the metadata; time does not go back, whatever the clock says."""
         sequence_number = metadata.last_sequence_number + 1 if metadata.format_version > 1 else 0
-        return cls(snapshot_id, sequence_number, max(now_ms, metadata.last_updated_ms), metadata.format_version)
+        return cls(
+            snapshot_id,
+            sequence_number,
+            max(now_ms, metadata.last_updated_ms),
+            metadata.format_version,
+        )
 
 
 @dataclass(slots=True)
@@ -70,7 +75,11 @@ def rewrite_manifest(
     """
     tally = ManifestRewrite()
     with ErrorPlace(manifest.file.path):
-        data = build_manifest(manifest.header, _iter_records(manifest, copies, snapshot, tally), snapshot.format_version)
+        data = build_manifest(
+            manifest.header,
+            _iter_records(manifest, copies, snapshot, tally),
+            snapshot.format_version,
+        )
     record = {
         **manifest.file.record,
         "added_snapshot_id": snapshot.id,
@@ -82,14 +91,20 @@ def rewrite_manifest(
         "deleted_rows_count": tally.rows,
     }
     if snapshot.format_version > 1:
-        record |= {"sequence_number": snapshot.sequence_number, "min_sequence_number": tally.min_sequence_number or 0}
+        record |= {
+            "sequence_number": snapshot.sequence_number,
+            "min_sequence_number": tally.min_sequence_number or 0,
+        }
     if snapshot.format_version > 2:
         record["first_row_id"] = None
     return data, record, tally
 
 
 def _iter_records(
-    manifest: Manifest, copies: Mapping[str, Replacement], snapshot: NewSnapshot, tally: ManifestRewrite
+    manifest: Manifest,
+    copies: Mapping[str, Replacement],
+    snapshot: NewSnapshot,
+    tally: ManifestRewrite,
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of the new manifest, and count them."""
     version = snapshot.format_version
@@ -97,7 +112,9 @@ def _iter_records(
         if version > 1 and (entry.sequence_number is None or entry.file_sequence_number is None):
             raise UnreadableError(f"the entry of {entry.path:.200} has no sequence number")
         number = entry.sequence_number or 0
-        tally.min_sequence_number = number if tally.min_sequence_number is None else min(tally.min_sequence_number, number)
+        tally.min_sequence_number = (
+            number if tally.min_sequence_number is None else min(tally.min_sequence_number, number)
+        )
         copy = copies.get(entry.key)
         if copy is None:
             if entry.snapshot_id is None:
@@ -112,7 +129,9 @@ def _iter_records(
             tally.new_bytes += copy.new_bytes
             tally.partitions.add((manifest.file.spec_id, repr(entry.partition)))
             yield build_entry(entry, DELETION, snapshot.id, version)
-            yield build_entry(entry, ADDITION, snapshot.id, version, path=copy.new_path, size=copy.new_bytes)
+            yield build_entry(
+                entry, ADDITION, snapshot.id, version, path=copy.new_path, size=copy.new_bytes
+            )
 
 
 def build_manifest_list(
@@ -131,7 +150,11 @@ def build_manifest_list(
     rows: list[Mapping[str, Any]] = []
     for manifest in manifests:
         record = records.get(manifest.path, manifest.record)
-        if metadata.format_version > 2 and manifest.content == DATA and record.get("first_row_id") is None:
+        if (
+            metadata.format_version > 2
+            and manifest.content == DATA
+            and record.get("first_row_id") is None
+        ):
             record = {**record, "first_row_id": row_id}
             for name in ("added_rows_count", "existing_rows_count"):
                 row_id += _count(record, name, manifest.path)
@@ -172,16 +195,24 @@ def build_snapshot(
     return record
 
 
-def _summarize(metadata: TableMetadata, rewrites: Sequence[ManifestRewrite], change: Change) -> dict[str, str]:
+def _summarize(
+    metadata: TableMetadata, rewrites: Sequence[ManifestRewrite], change: Change
+) -> dict[str, str]:
     def total(count: Callable[[ManifestRewrite], int]) -> int:
         return sum(map(count, rewrites))
 
     files, rows = total(lambda each: each.files), total(lambda each: each.rows)
     old_bytes, new_bytes = total(lambda each: each.old_bytes), total(lambda each: each.new_bytes)
     before = metadata.current.summary if metadata.current else {}
-    totals = {name: value for name, value in before.items() if name.startswith("total-") and re.fullmatch("[0-9]{1,30}", value)}
+    totals = {
+        name: value
+        for name, value in before.items()
+        if name.startswith("total-") and re.fullmatch("[0-9]{1,30}", value)
+    }
     if "total-files-size" in totals:
-        totals["total-files-size"] = str(max(0, int(totals["total-files-size"]) + new_bytes - old_bytes))
+        totals["total-files-size"] = str(
+            max(0, int(totals["total-files-size"]) + new_bytes - old_bytes)
+        )
     return {
         "operation": "replace",
         "added-data-files": str(files),

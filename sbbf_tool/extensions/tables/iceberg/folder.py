@@ -15,8 +15,20 @@ from contextlib import suppress
 from typing import Any
 
 from sbbf_tool.errors import RefusedError, UncertainWriteError, UnreadableError, WriteError
-from sbbf_tool.extensions.tables.iceberg.metadata import MAX_METADATA, build_metadata, parse_metadata
-from sbbf_tool.extensions.tables.iceberg.source import CommitConflictError, MetadataSource, TableState, is_local, join, open_name, read_file
+from sbbf_tool.extensions.tables.iceberg.metadata import (
+    MAX_METADATA,
+    build_metadata,
+    parse_metadata,
+)
+from sbbf_tool.extensions.tables.iceberg.source import (
+    CommitConflictError,
+    MetadataSource,
+    TableState,
+    is_local,
+    join,
+    open_name,
+    read_file,
+)
 from sbbf_tool.running.table import change_properties
 from sbbf_tool.storage import local, places
 from sbbf_tool.storage.folders import LocalFolders
@@ -24,7 +36,9 @@ from sbbf_tool.storage.folders import LocalFolders
 HINT = "version-hint.text"
 _HADOOP_NAME = re.compile(r"v([0-9]{1,18})(?:(?:\.gz)?\.metadata\.json|\.metadata\.json\.gz)")
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_CATALOG_NAME = re.compile(rf"(?!{_UUID}\.)v?([0-9]{{1,18}})-[0-9A-Za-z-]+(?:(?:\.gz)?\.metadata\.json|\.metadata\.json\.gz)")
+_CATALOG_NAME = re.compile(
+    rf"(?!{_UUID}\.)v?([0-9]{{1,18}})-[0-9A-Za-z-]+(?:(?:\.gz)?\.metadata\.json|\.metadata\.json\.gz)"
+)
 """Number and id. An id alone, which may begin with eight digits, is a file that Java will rename to the version of a Hadoop table."""
 _LARGEST_HINT = 1000  # bytes
 _BY_CATALOG = "name the table by its catalog: CATALOG:NAMESPACE.TABLE, with the catalog in PyIceberg's configuration"
@@ -43,23 +57,37 @@ class FolderSource(MetadataSource):
         try:
             names = self._files.list(self._metadata_folder)
         except OSError as error:
-            raise UnreadableError(f"cannot be listed: {error.strerror or error}", file=self._metadata_folder) from error
+            raise UnreadableError(
+                f"cannot be listed: {error.strerror or error}", file=self._metadata_folder
+            ) from error
         versions = _hadoop_versions(names)
-        name = versions[self._find_version(versions)] if versions else self._find_catalog_name(names)
+        name = (
+            versions[self._find_version(versions)] if versions else self._find_catalog_name(names)
+        )
         location = join(self._metadata_folder, name)
-        return TableState(read_file(self._files, location, MAX_METADATA, parse_metadata), location, self._files)
+        return TableState(
+            read_file(self._files, location, MAX_METADATA, parse_metadata), location, self._files
+        )
 
     def _find_version(self, versions: Mapping[int, str]) -> int:
         """Return the newest version: the hint may lag behind."""
         hint = self._read_hint()
-        version = int(hint) if hint.isascii() and hint.isdigit() and int(hint) in versions else max(versions)
+        version = (
+            int(hint)
+            if hint.isascii() and hint.isdigit() and int(hint) in versions
+            else max(versions)
+        )
         while version + 1 in versions:
             version += 1
         return version
 
     def _read_hint(self) -> str:
         with suppress(OSError, ValueError):
-            return self._files.read(join(self._metadata_folder, HINT), _LARGEST_HINT).decode("ascii").strip()
+            return (
+                self._files.read(join(self._metadata_folder, HINT), _LARGEST_HINT)
+                .decode("ascii")
+                .strip()
+            )
         return ""
 
     def _find_catalog_name(self, names: Sequence[str]) -> str:
@@ -72,7 +100,9 @@ class FolderSource(MetadataSource):
             if match := _CATALOG_NAME.fullmatch(name):
                 numbers.setdefault(int(match[1]), []).append(name)
         if not numbers:
-            raise UnreadableError("not an Iceberg table: the folder metadata has no *.metadata.json", file=self.name)
+            raise UnreadableError(
+                "not an Iceberg table: the folder metadata has no *.metadata.json", file=self.name
+            )
         newest = numbers[max(numbers)]
         if len(newest) > 1:
             raise UnreadableError(
@@ -97,19 +127,33 @@ class FolderSource(MetadataSource):
             raise refusal
         where = open_name(state.metadata.location)
         if not is_local(where) or os.path.realpath(where) != os.path.realpath(self._folder):
-            raise RefusedError(f"the table was moved or copied: its metadata says that it is at {where}", file=self.name)
+            raise RefusedError(
+                f"the table was moved or copied: its metadata says that it is at {where}",
+                file=self.name,
+            )
         self._files.ensure_exclusive(self._metadata_folder)
 
-    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> None:
+    def commit(
+        self,
+        state: TableState,
+        snapshot: Mapping[str, Any] | None,
+        properties: Mapping[str, str | None],
+    ) -> None:
         match = _HADOOP_NAME.fullmatch(os.path.basename(state.location))
         assert match is not None, "ensure_changeable refuses other tables"
         version = int(match[1]) + 1
         before = join(join(state.metadata.location, "metadata"), os.path.basename(state.location))
         data = build_metadata(state.metadata, before, snapshot, properties)
-        codec = change_properties(state.metadata.properties, properties).get("write.metadata.compression-codec", "none").lower()
+        codec = (
+            change_properties(state.metadata.properties, properties)
+            .get("write.metadata.compression-codec", "none")
+            .lower()
+        )
         if codec == "gzip":
             data = gzip.compress(data, mtime=0)
-        path = join(self._metadata_folder, f"v{version}{'.gz' if codec == 'gzip' else ''}.metadata.json")
+        path = join(
+            self._metadata_folder, f"v{version}{'.gz' if codec == 'gzip' else ''}.metadata.json"
+        )
         if version in _hadoop_versions(self._files.list(self._metadata_folder)):
             raise CommitConflictError
         self._create(path, data)
@@ -124,8 +168,12 @@ class FolderSource(MetadataSource):
         except OSError as error:
             # The file may exist without being durable.
             if not self._has_bytes(path, data):
-                raise WriteError(f"cannot be written: {error.strerror or error}", file=path) from error
-            raise UncertainWriteError(f"the commit was made, but may not be durable: {error.strerror or error}", file=path) from error
+                raise WriteError(
+                    f"cannot be written: {error.strerror or error}", file=path
+                ) from error
+            raise UncertainWriteError(
+                f"the commit was made, but may not be durable: {error.strerror or error}", file=path
+            ) from error
         # Hadoop's rename on a local disk replaces an existing file: a Java writer that looked just before may have replaced this one.
         if not self._has_bytes(path, data):
             raise CommitConflictError
@@ -138,7 +186,9 @@ class FolderSource(MetadataSource):
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise UncertainWriteError(f"it is unknown whether the commit succeeded: {error.strerror or error}", file=path) from error
+            raise UncertainWriteError(
+                f"it is unknown whether the commit succeeded: {error.strerror or error}", file=path
+            ) from error
 
     def _write_hint(self, version: int) -> None:
         """Write the hint; readers look for later versions than that of the hint, so the commit is valid if this fails."""

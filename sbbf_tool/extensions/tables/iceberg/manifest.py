@@ -32,7 +32,13 @@ _LIST_NAMES = {
     506: "deleted_files_count", 512: "added_rows_count", 513: "existing_rows_count", 514: "deleted_rows_count", 507: "partitions",
     519: "key_metadata", 520: "first_row_id",
 }  # fmt: skip
-_ENTRY_NAMES = {0: "status", 1: "snapshot_id", 3: "sequence_number", 4: "file_sequence_number", 2: "data_file"}
+_ENTRY_NAMES = {
+    0: "status",
+    1: "snapshot_id",
+    3: "sequence_number",
+    4: "file_sequence_number",
+    2: "data_file",
+}
 _FILE_NAMES = {
     134: "content", 100: "file_path", 101: "file_format", 102: "partition", 103: "record_count", 104: "file_size_in_bytes",
     125: "lower_bounds", 128: "upper_bounds", 131: "key_metadata", 142: "first_row_id", 143: "referenced_data_file", 144: "content_offset",
@@ -65,7 +71,9 @@ class ManifestFile:
     @property
     def rows(self) -> int:
         """Rows of the live files. Raises UnreadableError if the record does not have their numbers."""
-        return required(self.record, "added_rows_count", int) + required(self.record, "existing_rows_count", int)
+        return required(self.record, "added_rows_count", int) + required(
+            self.record, "existing_rows_count", int
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,9 @@ class IcebergEntry:
 
     def bounds_of(self, field_id: int) -> tuple[bytes | None, bytes | None]:
         """Return the lower and upper bound of a column, as stored; None for those that are missing."""
-        return _find(self.file, "lower_bounds", field_id), _find(self.file, "upper_bounds", field_id)
+        return _find(self.file, "lower_bounds", field_id), _find(
+            self.file, "upper_bounds", field_id
+        )
 
 
 class Manifest(Frozen):
@@ -116,7 +126,12 @@ class Manifest(Frozen):
         row_id = self.file.first_row_id
         for record in iter_values(self.data, self.header):
             entry = _parse_entry(record, self.file)
-            if self.file.content == DATA and entry.first_row_id is None and row_id is not None and entry.status != DELETION:
+            if (
+                self.file.content == DATA
+                and entry.first_row_id is None
+                and row_id is not None
+                and entry.status != DELETION
+            ):
                 entry = replace(entry, first_row_id=row_id)
                 row_id += entry.rows
             yield entry
@@ -143,20 +158,31 @@ def parse_manifest(data: bytes, file: ManifestFile) -> Manifest:
     return Manifest(header, data, file, _partition_ids(header))
 
 
-def build_manifest(header: AvroHeader, records: Iterable[Mapping[str, Any]], format_version: int) -> bytes:
+def build_manifest(
+    header: AvroHeader, records: Iterable[Mapping[str, Any]], format_version: int
+) -> bytes:
     """Build a manifest of data files from records of a manifest with this header, by `build_entry`."""
     header = upgrade_manifest(header, format_version)
     metadata = {**header.metadata, "format-version": str(format_version).encode()}
     if format_version > 1:
         metadata["content"] = b"data"
     # The bounds and counts of columns are most of a manifest: with the names of their types, fastavro does not search the unions.
-    optional_fields = [name for name, kind in fields_of(fields_of(header.schema)["data_file"]).items() if isinstance(kind, list)]
-    values = ({**record, "data_file": _name_arrays(record["data_file"], optional_fields)} for record in records)
+    optional_fields = [
+        name
+        for name, kind in fields_of(fields_of(header.schema)["data_file"]).items()
+        if isinstance(kind, list)
+    ]
+    values = (
+        {**record, "data_file": _name_arrays(record["data_file"], optional_fields)}
+        for record in records
+    )
     return build_file(header.renew(metadata=metadata), values, validate_first=False)
 
 
 def _name_arrays(file: Mapping[str, Any], optional_fields: Sequence[str]) -> dict[str, Any]:
-    arrays = {name: ("array", file[name]) for name in optional_fields if isinstance(file.get(name), list)}
+    arrays = {
+        name: ("array", file[name]) for name in optional_fields if isinstance(file.get(name), list)
+    }
     return {**file, **arrays}
 
 
@@ -172,7 +198,13 @@ def upgrade_manifest(header: AvroHeader, format_version: int) -> AvroHeader:
 
 
 def build_entry(
-    entry: IcebergEntry, status: int, snapshot_id: int, format_version: int, *, path: str | None = None, size: int | None = None
+    entry: IcebergEntry,
+    status: int,
+    snapshot_id: int,
+    format_version: int,
+    *,
+    path: str | None = None,
+    size: int | None = None,
 ) -> dict[str, Any]:
     """Build the record of an entry with this status, for a manifest of the format version; inherited values are written out.
 
@@ -195,20 +227,35 @@ def build_entry(
 
 
 def build_manifest_list(
-    header: AvroHeader, records: Sequence[Mapping[str, Any]], format_version: int, metadata: Mapping[str, str]
+    header: AvroHeader,
+    records: Sequence[Mapping[str, Any]],
+    format_version: int,
+    metadata: Mapping[str, str],
 ) -> bytes:
     """Build a manifest list from records of a manifest list with this header, with this metadata beside that of the header."""
     tree = json.loads(header.schema_text)
-    required_fields = (_LIST_V2 if format_version > 1 else ()) + (_LIST_V3 if format_version > 2 else ())
+    required_fields = (_LIST_V2 if format_version > 1 else ()) + (
+        _LIST_V3 if format_version > 2 else ()
+    )
     _add_fields(tree, required_fields, _LIST_NAMES)
     # Numbers that format 1 does not know are those of its files.
     defaults = {_LIST_NAMES[number]: value for number, _, value in required_fields}
-    complete = [{**record, **{name: value for name, value in defaults.items() if record.get(name) is None}} for record in records]
-    texts = {key: value.encode() for key, value in {**metadata, "format-version": str(format_version)}.items()}
-    return build_file(_with_schema(header, tree).renew(metadata={**header.metadata, **texts}), complete)
+    complete = [
+        {**record, **{name: value for name, value in defaults.items() if record.get(name) is None}}
+        for record in records
+    ]
+    texts = {
+        key: value.encode()
+        for key, value in {**metadata, "format-version": str(format_version)}.items()
+    }
+    return build_file(
+        _with_schema(header, tree).renew(metadata={**header.metadata, **texts}), complete
+    )
 
 
-def _parse_header(data: bytes, names: Mapping[int, str], file_names: Mapping[int, str]) -> AvroHeader:
+def _parse_header(
+    data: bytes, names: Mapping[int, str], file_names: Mapping[int, str]
+) -> AvroHeader:
     header = parse_header(data)
     tree = json.loads(header.schema_text)
     _rename_fields(tree, names)
@@ -242,19 +289,26 @@ def _data_file(tree: Any) -> Any:
     raise UnreadableError("the manifest has no field data_file")
 
 
-def _add_fields(tree: Any, required_fields: Sequence[tuple[int, Any, Any]], names: Mapping[int, str]) -> None:
+def _add_fields(
+    tree: Any, required_fields: Sequence[tuple[int, Any, Any]], names: Mapping[int, str]
+) -> None:
     fields = _fields(tree)
     present = {field.get("name") for field in fields}
     for number, kind, default in required_fields:
         if names[number] not in present:
-            fields.append({"name": names[number], "type": kind, "default": default, "field-id": number})
+            fields.append(
+                {"name": names[number], "type": kind, "default": default, "field-id": number}
+            )
 
 
 def _partition_ids(header: AvroHeader) -> tuple[int | None, ...]:
     tree = json.loads(header.schema_text)
     for field in _fields(_data_file(tree)):
         if field.get("name") == "partition":
-            return tuple(number if type(number := each.get("field-id")) is int else None for each in _fields(field.get("type")))
+            return tuple(
+                number if type(number := each.get("field-id")) is int else None
+                for each in _fields(field.get("type"))
+            )
     return ()
 
 
@@ -282,7 +336,11 @@ def _parse_entry(record: Any, manifest: ManifestFile) -> IcebergEntry:
     path = required(file, "file_path", str)
     with ErrorPlace(None, lambda: f"entry of {path[:200]}"):
         content = optional(file, "content", int) or DATA
-        if status not in (EXISTING, ADDITION, DELETION) or content not in (DATA, POSITION_DELETES, EQUALITY_DELETES):
+        if status not in (EXISTING, ADDITION, DELETION) or content not in (
+            DATA,
+            POSITION_DELETES,
+            EQUALITY_DELETES,
+        ):
             raise UnreadableError(f"the entry has the unknown status {status} or content {content}")
         if (content == DATA) != (manifest.content == DATA):
             raise UnreadableError("a manifest has both data files and delete files")
@@ -293,8 +351,14 @@ def _parse_entry(record: Any, manifest: ManifestFile) -> IcebergEntry:
         return IcebergEntry(
             status=status,
             snapshot_id=_first(optional(record, "snapshot_id", int), manifest.snapshot_id),
-            sequence_number=_first(optional(record, "sequence_number", int), manifest.sequence_number if inherits else None),
-            file_sequence_number=_first(optional(record, "file_sequence_number", int), manifest.sequence_number if inherits else None),
+            sequence_number=_first(
+                optional(record, "sequence_number", int),
+                manifest.sequence_number if inherits else None,
+            ),
+            file_sequence_number=_first(
+                optional(record, "file_sequence_number", int),
+                manifest.sequence_number if inherits else None,
+            ),
             first_row_id=optional(file, "first_row_id", int),
             content=content,
             path=path,

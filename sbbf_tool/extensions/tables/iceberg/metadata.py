@@ -81,7 +81,9 @@ def parse_metadata(data: bytes) -> TableMetadata:
     tree = parse_object(_gunzip(data) if data.startswith(b"\x1f\x8b") else data, "the metadata")
     format_version = _number(tree, "format-version")
     if format_version is None or format_version < 1:
-        raise UnreadableError(f"format-version must be a positive number, not {tree.get('format-version')!r:.40}")
+        raise UnreadableError(
+            f"format-version must be a positive number, not {tree.get('format-version')!r:.40}"
+        )
     if format_version > 3:
         raise unsupported_version(format_version)
     uuid = optional(tree, "table-uuid", str)
@@ -89,7 +91,9 @@ def parse_metadata(data: bytes) -> TableMetadata:
         raise UnreadableError(f"table-uuid {uuid!r:.60} is not a UUID")
     for name in ("snapshot-log", "metadata-log"):
         _objects(tree, name)  # a commit appends to them
-    snapshots = {snapshot.id: snapshot for snapshot in map(_parse_snapshot, _objects(tree, "snapshots"))}
+    snapshots = {
+        snapshot.id: snapshot for snapshot in map(_parse_snapshot, _objects(tree, "snapshots"))
+    }
     schema_id, schema = _current_schema(tree)
     return TableMetadata(
         tree=tree,
@@ -110,10 +114,17 @@ def parse_metadata(data: bytes) -> TableMetadata:
 
 def unsupported_version(format_version: int) -> RefusedError:
     """Return the error for a table of a format version that is not known."""
-    return RefusedError(f"the table has format version {format_version}", hint="versions 1, 2 and 3 are supported")
+    return RefusedError(
+        f"the table has format version {format_version}", hint="versions 1, 2 and 3 are supported"
+    )
 
 
-def build_metadata(before: TableMetadata, location: str, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> bytes:
+def build_metadata(
+    before: TableMetadata,
+    location: str,
+    snapshot: Mapping[str, Any] | None,
+    properties: Mapping[str, str | None],
+) -> bytes:
     """Build the metadata after a commit on `main`; `location` is that of the metadata file before it. All other fields are kept.
 
     Without a snapshot, only the properties change.
@@ -130,8 +141,14 @@ def build_metadata(before: TableMetadata, location: str, snapshot: Mapping[str, 
             tree["next-row-id"] = snapshot["first-row-id"] + snapshot["added-rows"]
         tree["current-snapshot-id"] = number
         tree["snapshots"] = [*(tree.get("snapshots") or ()), snapshot]
-        tree["refs"] = {**(tree.get("refs") or {}), MAIN: {**before.main_ref, "snapshot-id": number, "type": "branch"}}
-        tree["snapshot-log"] = [*(tree.get("snapshot-log") or ()), {"timestamp-ms": at, "snapshot-id": number}]
+        tree["refs"] = {
+            **(tree.get("refs") or {}),
+            MAIN: {**before.main_ref, "snapshot-id": number, "type": "branch"},
+        }
+        tree["snapshot-log"] = [
+            *(tree.get("snapshot-log") or ()),
+            {"timestamp-ms": at, "snapshot-id": number},
+        ]
     earlier = {"timestamp-ms": before.last_updated_ms, "metadata-file": location}
     tree["metadata-log"] = [*(tree.get("metadata-log") or ()), earlier]
     if properties:
@@ -146,7 +163,9 @@ def _gunzip(data: bytes) -> bytes:
     except zlib.error:
         raise UnreadableError("the metadata cannot be decompressed with gzip") from None
     if len(text) > MAX_METADATA or not inflater.eof:
-        raise UnreadableError(f"the metadata is not complete, or decompresses to more than {MAX_METADATA:,} bytes")
+        raise UnreadableError(
+            f"the metadata is not complete, or decompresses to more than {MAX_METADATA:,} bytes"
+        )
     return text
 
 
@@ -188,14 +207,18 @@ def _parse_snapshot(record: Mapping[str, Any]) -> IcebergSnapshot:
     )
 
 
-def _find_current(tree: Mapping[str, Any], snapshots: Mapping[int, IcebergSnapshot]) -> IcebergSnapshot | None:
+def _find_current(
+    tree: Mapping[str, Any], snapshots: Mapping[int, IcebergSnapshot]
+) -> IcebergSnapshot | None:
     number = _number(tree, "current-snapshot-id")
     references = optional(tree, "refs", dict) or {}
     main = optional(references, MAIN, dict)
     if number in (None, -1):
         number = None
     if main is not None and _number(main, "snapshot-id") != number:
-        raise UnreadableError(f"current-snapshot-id is {number}, but the branch main is at {main.get('snapshot-id')!r:.40}")
+        raise UnreadableError(
+            f"current-snapshot-id is {number}, but the branch main is at {main.get('snapshot-id')!r:.40}"
+        )
     if number is None:
         return None
     if number not in snapshots:
@@ -215,9 +238,13 @@ def _current_schema(tree: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]
 def _parse_specs(tree: Mapping[str, Any]) -> dict[int, tuple[PartitionField, ...]]:
     specs = _objects(tree, "partition-specs")
     if not specs and tree.get("partition-spec") is not None:
-        specs = [{"spec-id": _number(tree, "default-spec-id") or 0, "fields": tree["partition-spec"]}]
+        specs = [
+            {"spec-id": _number(tree, "default-spec-id") or 0, "fields": tree["partition-spec"]}
+        ]
     return {
-        required(spec, "spec-id", int): tuple(_parse_partition_field(field, at) for at, field in enumerate(_objects(spec, "fields")))
+        required(spec, "spec-id", int): tuple(
+            _parse_partition_field(field, at) for at, field in enumerate(_objects(spec, "fields"))
+        )
         for spec in specs
     }
 
@@ -225,7 +252,9 @@ def _parse_specs(tree: Mapping[str, Any]) -> dict[int, tuple[PartitionField, ...
 def _parse_partition_field(record: Mapping[str, Any], at: int) -> PartitionField:
     number = _number(record, "field-id")
     return PartitionField(
-        _FIRST_PARTITION_ID + at if number is None else number,  # format 1 numbers fields by position
+        _FIRST_PARTITION_ID + at
+        if number is None
+        else number,  # format 1 numbers fields by position
         _number(record, "source-id"),
         required(record, "name", str),
         required(record, "transform", str),

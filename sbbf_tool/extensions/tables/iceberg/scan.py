@@ -28,7 +28,11 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
     parse_manifest,
     parse_manifest_list,
 )
-from sbbf_tool.extensions.tables.iceberg.metadata import IcebergSnapshot, PartitionField, TableMetadata
+from sbbf_tool.extensions.tables.iceberg.metadata import (
+    IcebergSnapshot,
+    PartitionField,
+    TableMetadata,
+)
 from sbbf_tool.extensions.tables.iceberg.schema import PartitionTexts, leaves
 from sbbf_tool.extensions.tables.iceberg.source import TableState, open_name, read_file
 from sbbf_tool.file.table_file import UnknownDeletes
@@ -76,68 +80,104 @@ def find_reachable(reaches: Iterable[Reach], locations: AbstractSet[str]) -> set
     for reach in reaches:
         start = 0 if reach.lower is None else bisect_left(ordered, reach.lower)
         # Bounds may be the beginnings of paths.
-        end = len(ordered) if reach.upper is None else bisect_right(ordered, f"{reach.upper}\U0010ffff")
+        end = (
+            len(ordered)
+            if reach.upper is None
+            else bisect_right(ordered, f"{reach.upper}\U0010ffff")
+        )
         candidates = {location for location in ordered[start:end] if location not in reachable}
         if not candidates:
             continue
         if (reach.lower is not None and reach.lower == reach.upper) or not reach.is_readable:
             reachable |= candidates
         else:
-            with open_batches(open_name(reach.delete_file), ("file_path",), "position delete file") as batches:
+            with open_batches(
+                open_name(reach.delete_file), ("file_path",), "position delete file"
+            ) as batches:
                 for batch in batches:
-                    reachable |= candidates.intersection(batch.column("file_path").unique().to_pylist())
+                    reachable |= candidates.intersection(
+                        batch.column("file_path").unique().to_pylist()
+                    )
     return reachable
 
 
 class DeleteIndex:
     """The deletes of a snapshot, and which of them apply to a data file (Iceberg specification, "Scan Planning")."""
 
-    def __init__(self, entries: Iterable[tuple[int, IcebergEntry]], specs: Mapping[int, tuple[PartitionField, ...]]) -> None:
+    def __init__(
+        self,
+        entries: Iterable[tuple[int, IcebergEntry]],
+        specs: Mapping[int, tuple[PartitionField, ...]],
+    ) -> None:
         """Take the entries of delete manifests, each with the id of its partition spec."""
         self.reaches: list[Reach] = []
         """Which paths each file of position deletes can reach."""
         self.paths: set[str] = set()
         """Locations of the delete files."""
         self._by_path: dict[str, list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
-        self._by_partition: dict[tuple[int, str], list[tuple[Reach, IcebergEntry]]] = defaultdict(list)
+        self._by_partition: dict[tuple[int, str], list[tuple[Reach, IcebergEntry]]] = defaultdict(
+            list
+        )
         self._by_value: dict[tuple[int, str] | None, int] = {}
         """The newest sequence number of equality deletes, by partition; those of None apply to all partitions."""
         for spec_id, entry in entries:
             self.paths.add(entry.path)
             partition = spec_id, repr(entry.partition)
             if (reach := reach_of(entry)) is None:
-                key = None if all(field.transform == "void" for field in specs.get(spec_id, ())) else partition
+                key = (
+                    None
+                    if all(field.transform == "void" for field in specs.get(spec_id, ()))
+                    else partition
+                )
                 self._by_value[key] = max(self._by_value.get(key, 0), entry.sequence_number or 0)
                 continue
             self.reaches.append(reach)
             is_of_path = reach.lower is not None and reach.lower == reach.upper
-            (self._by_path[reach.lower or ""] if is_of_path else self._by_partition[partition]).append((reach, entry))
+            (
+                self._by_path[reach.lower or ""] if is_of_path else self._by_partition[partition]
+            ).append((reach, entry))
         self._lengths = set(map(len, self._by_path))
 
-    def of(self, spec_id: int, file: IcebergEntry) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
+    def of(
+        self, spec_id: int, file: IcebergEntry
+    ) -> tuple[PositionFile | Vector | UnknownDeletes, ...]:
         """Return the deletes that apply to a data file with a partition of this spec."""
         partition, sequence = (spec_id, repr(file.partition)), file.sequence_number or 0
         # Bounds may be the beginnings of paths.
-        by_path = (pair for length in self._lengths for pair in self._by_path.get(file.path[:length], ()))
+        by_path = (
+            pair for length in self._lengths for pair in self._by_path.get(file.path[:length], ())
+        )
         deletes = [
             _deletes_of(reach, entry, file.path)
             for reach, entry in (*by_path, *self._by_partition.get(partition, ()))
-            if (entry.sequence_number or 0) >= sequence and reach.includes(file.path, is_exact=entry.format == "PUFFIN")
+            if (entry.sequence_number or 0) >= sequence
+            and reach.includes(file.path, is_exact=entry.format == "PUFFIN")
         ]
         # Earlier position deletes are part of a deletion vector.
         deletes = [each for each in deletes if isinstance(each, Vector)] or deletes
         newest = max(self._by_value.get(None, 0), self._by_value.get(partition, 0))
-        unknown = [UnknownDeletes("rows may be deleted by equality deletes, which are not applied")] if newest > sequence else []
+        unknown = (
+            [UnknownDeletes("rows may be deleted by equality deletes, which are not applied")]
+            if newest > sequence
+            else []
+        )
         return (*deletes, *unknown)
 
 
-def _deletes_of(reach: Reach, entry: IcebergEntry, data_file: str) -> PositionFile | Vector | UnknownDeletes:
+def _deletes_of(
+    reach: Reach, entry: IcebergEntry, data_file: str
+) -> PositionFile | Vector | UnknownDeletes:
     """Return the deletes of a delete file for one data file."""
     if reach.is_readable:
         return PositionFile(open_name(entry.path), data_file)
-    if reach.lower == data_file and (offset := optional(entry.file, "content_offset", int)) is not None:
+    if (
+        reach.lower == data_file
+        and (offset := optional(entry.file, "content_offset", int)) is not None
+    ):
         return Vector(entry.rows, open_name(entry.path), offset)
-    return UnknownDeletes(f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not read")
+    return UnknownDeletes(
+        f"rows may be deleted by a file in {entry.format[:20]} or with encryption, which is not read"
+    )
 
 
 def _text(data: bytes | None) -> str | None:
@@ -152,13 +192,19 @@ _DELETED_BY_POSITION = "rows are deleted by position: compact the file first"
 _TWICE = "the table has the file twice"
 
 
-def read_manifest_list(state: TableState, snapshot: IcebergSnapshot) -> tuple[AvroHeader | None, list[ManifestFile]]:
+def read_manifest_list(
+    state: TableState, snapshot: IcebergSnapshot
+) -> tuple[AvroHeader | None, list[ManifestFile]]:
     """Return the header and the manifests of a snapshot's manifest list; no header if the snapshot lists its manifests itself."""
     if snapshot.manifest_list is not None:
         return read_file(state.files, snapshot.manifest_list, MAX_MANIFEST, parse_manifest_list)
     if snapshot.manifests is None:
-        raise UnreadableError(f"snapshot {snapshot.id} has neither a manifest list nor manifests", file=state.location)
-    return None, [ManifestFile(path, 0, DATA, 0, None, None, False, {}) for path in snapshot.manifests]
+        raise UnreadableError(
+            f"snapshot {snapshot.id} has neither a manifest list nor manifests", file=state.location
+        )
+    return None, [
+        ManifestFile(path, 0, DATA, 0, None, None, False, {}) for path in snapshot.manifests
+    ]
 
 
 def open_manifest(state: TableState, file: ManifestFile) -> Manifest:
@@ -175,7 +221,14 @@ def iter_live(manifest: Manifest) -> Iterator[IcebergEntry]:
 def read_deletes(state: TableState, manifests: Iterable[ManifestFile]) -> DeleteIndex:
     """Read the entries of the delete files of a snapshot."""
     files = (file for file in manifests if file.content != DATA)
-    return DeleteIndex(((file.spec_id, entry) for file in files for entry in iter_live(open_manifest(state, file))), state.metadata.specs)
+    return DeleteIndex(
+        (
+            (file.spec_id, entry)
+            for file in files
+            for entry in iter_live(open_manifest(state, file))
+        ),
+        state.metadata.specs,
+    )
 
 
 def why_unchangeable(entry: IcebergEntry) -> str | None:
@@ -189,7 +242,9 @@ def why_unchangeable(entry: IcebergEntry) -> str | None:
 
 def partition_texts(metadata: TableMetadata) -> PartitionTexts:
     """Return the partition values of the table as text."""
-    return PartitionTexts({leaf.id: (leaf.path, leaf.type) for leaf in leaves(metadata.schema)}, metadata.specs)
+    return PartitionTexts(
+        {leaf.id: (leaf.path, leaf.type) for leaf in leaves(metadata.schema)}, metadata.specs
+    )
 
 
 def list_live_files(state: TableState) -> list[LiveFile]:
@@ -207,11 +262,15 @@ def list_live_files(state: TableState) -> list[LiveFile]:
             unknown = (UnknownDeletes(_TWICE),) if files[entry.key].deletes else ()
             files[entry.key] = files[entry.key]._replace(unchangeable=_TWICE, deletes=unknown)
             continue
-        files[entry.key] = file._replace(unchangeable=why_unchangeable(entry), deletes=deletes.of(spec_id, entry))
+        files[entry.key] = file._replace(
+            unchangeable=why_unchangeable(entry), deletes=deletes.of(spec_id, entry)
+        )
         names[entry.path] = entry.key
     for location in find_reachable(deletes.reaches, names.keys()):
         key = names[location]
-        files[key] = files[key]._replace(unchangeable=files[key].unchangeable or _DELETED_BY_POSITION)
+        files[key] = files[key]._replace(
+            unchangeable=files[key].unchangeable or _DELETED_BY_POSITION
+        )
     return list(files.values())
 
 
@@ -219,16 +278,25 @@ def list_all_files(state: TableState) -> tuple[list[LiveFile], set[str]]:
     """Return the data files of all snapshots, those of the current one first, and the paths of their delete files."""
     manifests = _all_manifests(state)
     old_files = {entry.key: file for _, entry, file in _read_files(state, manifests)}
-    files = [*list_live_files(state), *(file._replace(is_live=False) for file in old_files.values())]
+    files = [
+        *list_live_files(state),
+        *(file._replace(is_live=False) for file in old_files.values()),
+    ]
     return files, set(map(open_name, read_deletes(state, manifests).paths))
 
 
 def _all_manifests(state: TableState) -> Collection[ManifestFile]:
     """Return the manifests of all snapshots."""
-    return {file.path: file for snapshot in state.metadata.snapshots.values() for file in read_manifest_list(state, snapshot)[1]}.values()
+    return {
+        file.path: file
+        for snapshot in state.metadata.snapshots.values()
+        for file in read_manifest_list(state, snapshot)[1]
+    }.values()
 
 
-def _read_files(state: TableState, manifests: Iterable[ManifestFile]) -> Iterator[tuple[int, IcebergEntry, LiveFile]]:
+def _read_files(
+    state: TableState, manifests: Iterable[ManifestFile]
+) -> Iterator[tuple[int, IcebergEntry, LiveFile]]:
     """Yield the data files of these manifests, each with its entry and the id of its partition spec."""
     metadata = state.metadata
     with ErrorPlace(state.location):
@@ -245,9 +313,19 @@ def _read_files(state: TableState, manifests: Iterable[ManifestFile]) -> Iterato
         ]
         unknown = texts.names - {name for _, _, field_names in fields for name in field_names}
         for entry in iter_live(manifest):
-            partition = {name: texts.text_of(field, entry.partition[at]) for at, field, field_names in fields for name in field_names}
+            partition = {
+                name: texts.text_of(field, entry.partition[at])
+                for at, field, field_names in fields
+                for name in field_names
+            }
             skipped = NOT_PARQUET.get(entry.format)
-            yield file.spec_id, entry, LiveFile(open_name(entry.path), entry.size, partition, skipped=skipped, unknown=unknown)
+            yield (
+                file.spec_id,
+                entry,
+                LiveFile(
+                    open_name(entry.path), entry.size, partition, skipped=skipped, unknown=unknown
+                ),
+            )
 
 
 def find_referenced(state: TableState, names: AbstractSet[str]) -> set[str]:

@@ -59,8 +59,16 @@ def build_column_names(schema: Mapping[str, Any], properties: Mapping[str, str])
     found = list(leaves(schema))
     by_id = {leaf.id: leaf.path for leaf in found}
     text = properties.get(NAME_MAPPING)
-    by_path = dict(_map_names(text, by_id, {number for leaf in found for number in leaf.lists})) if text else {}
-    return ColumnNames(by_id=by_id, by_path=by_path, defaults=frozenset(leaf.path for leaf in found if leaf.has_default))
+    by_path = (
+        dict(_map_names(text, by_id, {number for leaf in found for number in leaf.lists}))
+        if text
+        else {}
+    )
+    return ColumnNames(
+        by_id=by_id,
+        by_path=by_path,
+        defaults=frozenset(leaf.path for leaf in found if leaf.has_default),
+    )
 
 
 def leaves(schema: Mapping[str, Any]) -> Iterator[IcebergLeaf]:
@@ -79,21 +87,32 @@ def _walk(tree: Any, outer: IcebergLeaf, depth: int) -> Iterator[IcebergLeaf]:
             for field in required(tree, "fields", list):
                 if not isinstance(field, dict):
                     raise UnreadableError("a field of the schema is not an object")
-                name, has_default = required(field, "name", str), outer.has_default or field.get("initial-default") is not None
-                inner = outer.within(name, required(field, "id", int))._replace(path=(*outer.path, name), has_default=has_default)
+                name, has_default = (
+                    required(field, "name", str),
+                    outer.has_default or field.get("initial-default") is not None,
+                )
+                inner = outer.within(name, required(field, "id", int))._replace(
+                    path=(*outer.path, name), has_default=has_default
+                )
                 yield from _walk(field.get("type"), inner, depth + 1)
         case {"type": "list"}:
             inner = outer.within("element", required(tree, "element-id", int))
-            yield from _walk(tree.get("element"), inner._replace(lists=(*outer.lists, inner.id)), depth + 1)
+            yield from _walk(
+                tree.get("element"), inner._replace(lists=(*outer.lists, inner.id)), depth + 1
+            )
         case {"type": "map"}:
             for part in ("key", "value"):
                 inner = outer.within(part, required(tree, f"{part}-id", int))
-                yield from _walk(tree.get(part), inner._replace(path=(*outer.path, part)), depth + 1)
+                yield from _walk(
+                    tree.get(part), inner._replace(path=(*outer.path, part)), depth + 1
+                )
         case _:
             raise UnreadableError(f"the schema has an unknown type {tree!r:.60}")
 
 
-def _map_names(text: str, by_id: Mapping[int, Path], elements: AbstractSet[int]) -> Iterator[tuple[Path, Path]]:
+def _map_names(
+    text: str, by_id: Mapping[int, Path], elements: AbstractSet[int]
+) -> Iterator[tuple[Path, Path]]:
     """Yield path in the file and path in the table of each column of a name mapping."""
     try:
         tree = json.loads(text)
@@ -131,13 +150,24 @@ class PartitionTexts:
     in all partition specs: names of fields precede those of columns, and newer specs precede older ones.
     """
 
-    def __init__(self, columns: Mapping[int, tuple[Path, str]], specs: Mapping[int, Sequence[PartitionField]]) -> None:
+    def __init__(
+        self, columns: Mapping[int, tuple[Path, str]], specs: Mapping[int, Sequence[PartitionField]]
+    ) -> None:
         """Take path and type of the table's columns by field id, and all partition specs of the table."""
         self._columns = columns
-        fields = [field for _, spec in sorted(specs.items()) for field in spec if field.transform != "void"]
-        pairs = [(name, field) for field in fields if (name := self._column_name(field)) is not None]
+        fields = [
+            field
+            for _, spec in sorted(specs.items())
+            for field in spec
+            if field.transform != "void"
+        ]
+        pairs = [
+            (name, field) for field in fields if (name := self._column_name(field)) is not None
+        ]
         pairs += [(field.name, field) for field in fields]
-        self._values: dict[str, tuple[int | None, str]] = {name: (field.source_id, field.transform) for name, field in pairs}
+        self._values: dict[str, tuple[int | None, str]] = {
+            name: (field.source_id, field.transform) for name, field in pairs
+        }
 
     @property
     def names(self) -> AbstractSet[str]:
@@ -150,14 +180,23 @@ class PartitionTexts:
         types = {"year": "int", "month": "string", "day": "date", "hour": "string"}
         source_types = {number: kind for number, (_, kind) in self._columns.items()}
         return {
-            name: types.get(transform, "int" if transform.startswith("bucket") else source_types.get(source or 0, "unknown"))
+            name: types.get(
+                transform,
+                "int"
+                if transform.startswith("bucket")
+                else source_types.get(source or 0, "unknown"),
+            )
             for name, (source, transform) in self._values.items()
         }
 
     def names_of(self, field: PartitionField) -> tuple[str, ...]:
         """Return the names of the values of a field; none for the transform `void`, and if newer specs use its names for other fields."""
-        names = dict.fromkeys(name for name in (field.name, self._column_name(field)) if name is not None)
-        return tuple(name for name in names if self._values.get(name) == (field.source_id, field.transform))
+        names = dict.fromkeys(
+            name for name in (field.name, self._column_name(field)) if name is not None
+        )
+        return tuple(
+            name for name in names if self._values.get(name) == (field.source_id, field.transform)
+        )
 
     def text_of(self, field: PartitionField, value: Any) -> str | None:
         """Return a value as text; None for NULL, and for the transform `void`."""

@@ -23,7 +23,9 @@ def open_name(location: str) -> str:
         if path.startswith("//"):
             host, slash, rest = path[2:].partition("/")
             if host not in ("", "localhost") or not slash:
-                raise UnreadableError(f"the location names a file on another machine: {location!r:.200}")
+                raise UnreadableError(
+                    f"the location names a file on another machine: {location!r:.200}"
+                )
             path = f"/{rest}"
         if not path.startswith("/"):
             raise UnreadableError(f"the location is relative: {location!r:.200}")
@@ -37,8 +39,16 @@ def identity(location: str) -> str:
     """Return a form that is the same for all spellings of a location, to compare files with it."""
     name = open_name(location)
     scheme, separator, rest = name.partition("://")
-    scheme = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(scheme.lower(), scheme.lower()) if separator else ""
-    return f"{scheme}://{rest}" if separator else "/" + "/".join(part for part in name.split("/") if part)
+    scheme = (
+        {"s3a": "s3", "s3n": "s3", "gcs": "gs"}.get(scheme.lower(), scheme.lower())
+        if separator
+        else ""
+    )
+    return (
+        f"{scheme}://{rest}"
+        if separator
+        else "/" + "/".join(part for part in name.split("/") if part)
+    )
 
 
 def parent(location: str) -> str:
@@ -93,7 +103,9 @@ class TableState(Frozen):
     @property
     def metadata_folder(self) -> str:
         """Location of the folder of new manifests and metadata files."""
-        return self.metadata.properties.get("write.metadata.path", "").rstrip("/") or join(self.metadata.location, "metadata")
+        return self.metadata.properties.get("write.metadata.path", "").rstrip("/") or join(
+            self.metadata.location, "metadata"
+        )
 
     @property
     def data_folder(self) -> str:
@@ -125,7 +137,12 @@ class MetadataSource(ABC):
         """Raise RefusedError if no commit can be made here, whatever the table is."""
 
     @abstractmethod
-    def commit(self, state: TableState, snapshot: Mapping[str, Any] | None, properties: Mapping[str, str | None]) -> None:
+    def commit(
+        self,
+        state: TableState,
+        snapshot: Mapping[str, Any] | None,
+        properties: Mapping[str, str | None],
+    ) -> None:
         """Make this snapshot the newest of `main`, and set these properties, if the table is still in this state.
 
         Without a snapshot, only the properties change.

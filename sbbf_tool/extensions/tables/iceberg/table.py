@@ -60,21 +60,31 @@ def ensure_changeable(source: MetadataSource, state: TableState) -> None:
     """Raise RefusedError if no commit can be made to a table in this state."""
     snapshot = state.metadata.current
     source.ensure_changeable(state)
-    if "encryption.key-id" in state.metadata.properties or (snapshot is not None and snapshot.key_id is not None):
-        raise RefusedError("the table is encrypted with table encryption, which is not supported", file=source.name)
+    if "encryption.key-id" in state.metadata.properties or (
+        snapshot is not None and snapshot.key_id is not None
+    ):
+        raise RefusedError(
+            "the table is encrypted with table encryption, which is not supported", file=source.name
+        )
     if snapshot is not None and snapshot.manifest_list is None:
         raise RefusedError(
-            "the snapshot has no manifest list, as very old writers made them", file=source.name, hint="rewrite the manifests first"
+            "the snapshot has no manifest list, as very old writers made them",
+            file=source.name,
+            hint="rewrite the manifests first",
         )
 
 
 class Publication:
     """The commit of these copies or, without any, of the properties alone; it lives for one call of `run`."""
 
-    def __init__(self, source: MetadataSource, replacements: Sequence[Replacement], change: Change) -> None:
+    def __init__(
+        self, source: MetadataSource, replacements: Sequence[Replacement], change: Change
+    ) -> None:
         self._source = source
         self._change = change
-        self._pending = {identity(replacement.old_path): replacement for replacement in replacements}
+        self._pending = {
+            identity(replacement.old_path): replacement for replacement in replacements
+        }
         self._files_of_manifest: dict[str, tuple[str, ...]] = {}
         """The pending files that a manifest has, by its path: a manifest never changes."""
         self._locations: dict[str, str] = {}
@@ -88,7 +98,14 @@ class Publication:
         for attempt in attempts(_ATTEMPTS, _FIRST_WAIT, _LONGEST_WAIT):
             try:
                 state = self._source.load()
-                success = next((commit for number, commit in self._doubtful.items() if number in state.metadata.snapshots), None)
+                success = next(
+                    (
+                        commit
+                        for number, commit in self._doubtful.items()
+                        if number in state.metadata.snapshots
+                    ),
+                    None,
+                )
                 if success is not None:
                     return success
                 ensure_changeable(self._source, state)
@@ -115,7 +132,9 @@ class Publication:
         return UncertainWriteError(
             f"it is unknown whether the commit succeeded ({self._doubt or reason})",
             file=self._source.name,
-            hint=f"look for snapshot {numbers} in the table's history" if numbers else "look at the properties of the table",
+            hint=f"look for snapshot {numbers} in the table's history"
+            if numbers
+            else "look at the properties of the table",
         )
 
     def _attempt(self, state: TableState, attempt: int) -> Commit:
@@ -125,14 +144,22 @@ class Publication:
             if change_properties(metadata.properties, properties) != metadata.properties:
                 self._source.commit(state, None, properties)
             return Commit("no snapshot", 0)
-        header, manifests = (None, []) if snapshot is None else scan.read_manifest_list(state, snapshot)
+        header, manifests = (
+            (None, []) if snapshot is None else scan.read_manifest_list(state, snapshot)
+        )
         copies = self._find_present(state, manifests)
-        vanished = tuple(replacement.old_path for key, replacement in self._pending.items() if key not in copies)
+        vanished = tuple(
+            replacement.old_path for key, replacement in self._pending.items() if key not in copies
+        )
         if snapshot is None or header is None or not copies:
             version = "no snapshot" if snapshot is None else f"snapshot {snapshot.id}"
             return Commit(version, 0, vanished, attempt)
-        new = NewSnapshot.after(metadata, _choose_id(metadata.snapshots), time.time_ns() // 1_000_000)
-        commit = Commit(f"snapshot {new.id}", len(copies), vanished, attempt, self._source.undo(snapshot.id))
+        new = NewSnapshot.after(
+            metadata, _choose_id(metadata.snapshots), time.time_ns() // 1_000_000
+        )
+        commit = Commit(
+            f"snapshot {new.id}", len(copies), vanished, attempt, self._source.undo(snapshot.id)
+        )
         names = f"{uuid.uuid4()}"
         with NewFiles(state.files) as scratch:
             rewrites: list[ManifestRewrite] = []
@@ -140,10 +167,16 @@ class Publication:
             for file in manifests:
                 if not any(key in copies for key in self._files_of_manifest.get(file.path, ())):
                     continue
-                data, record, numbers = rewrite_manifest(scan.open_manifest(state, file), copies, new)
+                data, record, numbers = rewrite_manifest(
+                    scan.open_manifest(state, file), copies, new
+                )
                 location = join(state.metadata_folder, f"{names}-manifest{len(rewrites)}.avro")
                 _create(scratch, state, location, data)
-                records[file.path] = {**record, "manifest_path": location, "manifest_length": len(data)}
+                records[file.path] = {
+                    **record,
+                    "manifest_path": location,
+                    "manifest_length": len(data),
+                }
                 rewrites.append(numbers)
             with ErrorPlace(snapshot.manifest_list):
                 data, rows = build_manifest_list(metadata, header, manifests, records, new)
@@ -165,7 +198,9 @@ class Publication:
         log.info("committed snapshot %s of %s", new.id, self._source.name)
         return commit
 
-    def _find_present(self, state: TableState, manifests: Sequence[ManifestFile]) -> dict[str, Replacement]:
+    def _find_present(
+        self, state: TableState, manifests: Sequence[ManifestFile]
+    ) -> dict[str, Replacement]:
         """Return the copies of the files that are in the table and can be replaced, by the identity of the old file."""
         counts: dict[str, int] = {}
         for file in manifests:
@@ -210,9 +245,13 @@ def _create(scratch: NewFiles, state: TableState, location: str, data: bytes) ->
     try:
         scratch.create(path, data)
     except PermissionError as error:
-        raise RefusedError(f"cannot be written: {error.strerror or error}", file=location) from error
+        raise RefusedError(
+            f"cannot be written: {error.strerror or error}", file=location
+        ) from error
     except (OSError, ValueError) as error:
-        raise WriteError(f"cannot be written: {getattr(error, 'strerror', None) or error}", file=location) from error
+        raise WriteError(
+            f"cannot be written: {getattr(error, 'strerror', None) or error}", file=location
+        ) from error
 
 
 class IcebergTable(LakeTable):
@@ -241,7 +280,9 @@ class IcebergTable(LakeTable):
 
     def name_for_property(self, column: str) -> str:
         path = self.columns.path_of(column)
-        return next((name for name, full_path in self._full_names.items() if full_path == path), column)
+        return next(
+            (name for name, full_path in self._full_names.items() if full_path == path), column
+        )
 
     def live_files(self) -> Iterable[LiveFile]:
         return scan.list_live_files(self._state)

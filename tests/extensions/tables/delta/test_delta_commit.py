@@ -12,18 +12,44 @@ import pytest
 
 from sbbf_tool.errors import RefusedError, SbbfError, UncertainWriteError
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
-from support.delta_logs import CHANGE, actions_of, add, before_create, commit_copies, copies_of, metadata, protocol, write_version
+from support.delta_logs import (
+    CHANGE,
+    actions_of,
+    add,
+    before_create,
+    commit_copies,
+    copies_of,
+    metadata,
+    protocol,
+    write_version,
+)
 from support.delta_tables import copy_table, ids_of, make_table, read_rows, rows_of
 from support.tables import each
 
-VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 3, "cardinality": 1}
+VECTOR = {
+    "storageType": "u",
+    "pathOrInlineDv": "ab",
+    "offset": 1,
+    "sizeInBytes": 3,
+    "cardinality": 1,
+}
 
 
 def test_the_actions_of_a_commit(tmp_path):
     make_table(tmp_path, 2, partitioned=True)
-    old = {action["add"]["path"]: action["add"] for version in (0, 1) for action in actions_of(tmp_path, version) if "add" in action}
+    old = {
+        action["add"]["path"]: action["add"]
+        for version in (0, 1)
+        for action in actions_of(tmp_path, version)
+        if "add" in action
+    }
     result = commit_copies(tmp_path)
-    assert (result.version, result.num_files, result.vanished, result.rebuilds) == ("version 2", 2, (), 0)
+    assert (result.version, result.num_files, result.vanished, result.rebuilds) == (
+        "version 2",
+        2,
+        (),
+        0,
+    )
     assert result.undo == f"RESTORE TABLE delta.`{tmp_path}` TO VERSION AS OF 1"
     first, *actions = actions_of(tmp_path, 2)
     information = first["commitInfo"]
@@ -31,7 +57,11 @@ def test_the_actions_of_a_commit(tmp_path):
     assert information["operation"] == "ADD BLOOM FILTERS"
     assert information["operationParameters"] == {"columns": '["id"]'}
     assert information["operationMetrics"] == {"numAddedFiles": "2", "numRemovedFiles": "2"}
-    assert (information["readVersion"], information["isBlindAppend"], information["isolationLevel"]) == (1, False, "SnapshotIsolation")
+    assert (
+        information["readVersion"],
+        information["isBlindAppend"],
+        information["isolationLevel"],
+    ) == (1, False, "SnapshotIsolation")
     removes = [action["remove"] for action in actions if "remove" in action]
     adds = [action["add"] for action in actions if "add" in action]
     assert {fields["path"] for fields in removes} == set(old)
@@ -51,7 +81,9 @@ def test_the_actions_of_a_commit(tmp_path):
     assert ids_of(tmp_path, 1) == list(range(20))
 
 
-def one_file_table(path: Path, *features: str, configuration: dict[str, str] | None = None, **fields: object) -> DeltaTable:
+def one_file_table(
+    path: Path, *features: str, configuration: dict[str, str] | None = None, **fields: object
+) -> DeltaTable:
     path.mkdir(exist_ok=True)
     (path / "d=a b").mkdir()
     (path / "d=a b" / "x.parquet").write_bytes(b"old")
@@ -68,7 +100,11 @@ def replace_file(table: DeltaTable) -> dict[str, dict[str, object]]:
     """Replace the only file; return the actions by name."""
     result = table.commit(copies_of(table), CHANGE)
     assert result.num_files == 1
-    return {name: fields for action in actions_of(Path(table.location), 1) for name, fields in action.items()}
+    return {
+        name: fields
+        for action in actions_of(Path(table.location), 1)
+        for name, fields in action.items()
+    }
 
 
 def test_everything_that_the_log_has_of_a_file_is_carried(tmp_path):
@@ -85,7 +121,11 @@ def test_everything_that_the_log_has_of_a_file_is_carried(tmp_path):
 
 
 def test_the_time_of_a_commit_in_the_log_increases(tmp_path):
-    actions = replace_file(one_file_table(tmp_path, "inCommitTimestamp", configuration={"delta.enableInCommitTimestamps": "true"}))
+    actions = replace_file(
+        one_file_table(
+            tmp_path, "inCommitTimestamp", configuration={"delta.enableInCommitTimestamps": "true"}
+        )
+    )
     assert actions["commitInfo"]["inCommitTimestamp"] == 10_000_000_000_000
     assert "commitInfo" in actions_of(tmp_path, 1)[0]
 
@@ -94,26 +134,41 @@ ROW_IDS = {"baseRowId": 5, "defaultRowCommitVersion": 0}
 
 
 def test_row_ids_are_carried(tmp_path):
-    table = one_file_table(tmp_path, "rowTracking", "domainMetadata", configuration={"delta.enableRowTracking": "true"}, **ROW_IDS)
+    table = one_file_table(
+        tmp_path,
+        "rowTracking",
+        "domainMetadata",
+        configuration={"delta.enableRowTracking": "true"},
+        **ROW_IDS,
+    )
     actions = replace_file(table)
     assert ROW_IDS.items() <= actions["add"].items()
     assert ROW_IDS.items() <= actions["remove"].items()
     assert actions["commitInfo"]["tags"] == {"delta.rowTracking.preserved": "true"}
     (tmp_path / "suspended").mkdir()
     configuration = {"delta.rowTrackingSuspended": "true"}
-    actions = replace_file(one_file_table(tmp_path / "suspended", "rowTracking", configuration=configuration, **ROW_IDS))
+    actions = replace_file(
+        one_file_table(
+            tmp_path / "suspended", "rowTracking", configuration=configuration, **ROW_IDS
+        )
+    )
     assert not ROW_IDS.keys() & actions["add"].keys()
     assert ROW_IDS.items() <= actions["remove"].items()
 
 
 def test_a_file_without_row_ids_is_left_out_where_rows_are_tracked(tmp_path):
     table = one_file_table(tmp_path, "rowTracking")
-    assert [file.unchangeable for file in table.live_files()] == ["it has no row ids, although the table has the feature rowTracking"]
+    assert [file.unchangeable for file in table.live_files()] == [
+        "it has no row ids, although the table has the feature rowTracking"
+    ]
 
 
 def test_a_file_of_the_same_name_but_another_size_is_left_out(tmp_path):
     table = one_file_table(tmp_path)
-    assert table.copy_path(next(iter(table.live_files())), "sbbf-r-1-x") == f"{tmp_path}/d=a b/sbbf-r-1-x"
+    assert (
+        table.copy_path(next(iter(table.live_files())), "sbbf-r-1-x")
+        == f"{tmp_path}/d=a b/sbbf-r-1-x"
+    )
     replacements = copies_of(table)
     write_version(tmp_path, 1, add("d=a%20b/x.parquet", size=4))
     assert table.commit(replacements, CHANGE).num_files == 0
@@ -121,7 +176,11 @@ def test_a_file_of_the_same_name_but_another_size_is_left_out(tmp_path):
 
 def test_a_feature_that_came_meanwhile_is_refused(tmp_path, monkeypatch):
     table = one_file_table(tmp_path)
-    before_create(table, monkeypatch, lambda: write_version(tmp_path, 1, protocol(writer_only=["somethingNew"])))
+    before_create(
+        table,
+        monkeypatch,
+        lambda: write_version(tmp_path, 1, protocol(writer_only=["somethingNew"])),
+    )
     with pytest.raises(RefusedError, match="somethingNew"):
         table.commit(copies_of(table), CHANGE)
 
@@ -158,11 +217,20 @@ def test_a_request_of_unknown_outcome(tmp_path, monkeypatch, lands):
     if lands:
         assert table.commit(copies_of(table), CHANGE).version == "version 3"
     else:
-        with pytest.raises(UncertainWriteError, match=f"{3:020d}.json.*unknown whether the commit succeeded"):
+        with pytest.raises(
+            UncertainWriteError, match=f"{3:020d}.json.*unknown whether the commit succeeded"
+        ):
             table.commit(copies_of(table), CHANGE)
 
 
-@each("error", [FileExistsError(errno.EEXIST, "exists"), UncertainWriteError("no answer"), OSError(errno.EIO, "input/output error")])
+@each(
+    "error",
+    [
+        FileExistsError(errno.EEXIST, "exists"),
+        UncertainWriteError("no answer"),
+        OSError(errno.EIO, "input/output error"),
+    ],
+)
 def test_a_version_that_cannot_be_read_back(tmp_path, monkeypatch, error):
     """It may be this commit, so that the copies must stay: it is not taken for the commit of another writer."""
     make_table(tmp_path)
@@ -190,7 +258,12 @@ def test_it_gives_up_when_others_always_come_first(tmp_path, monkeypatch):
     table = DeltaTable(str(tmp_path))
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     versions = iter(range(1, 1000))
-    tries = before_create(table, monkeypatch, lambda: write_version(tmp_path, next(versions), {"commitInfo": {}}), 1000)
+    tries = before_create(
+        table,
+        monkeypatch,
+        lambda: write_version(tmp_path, next(versions), {"commitInfo": {}}),
+        1000,
+    )
     with pytest.raises(RefusedError, match="other commits came first in all 100 attempts"):
         table.commit(copies_of(table), CHANGE)
     assert len(tries) == 100
@@ -200,7 +273,10 @@ def test_the_undo_is_one_statement_whatever_the_folder_is_called(tmp_path):
     make_table(tmp_path / "a`; DROP TABLE b")
     table = DeltaTable(str(tmp_path / "a`; DROP TABLE b"))
     undo = table.commit(copies_of(table), CHANGE).undo
-    assert undo == f"RESTORE TABLE delta.`{tmp_path}/a``; DROP TABLE b` TO VERSION AS OF {int(table.version.split()[1])}"
+    assert (
+        undo
+        == f"RESTORE TABLE delta.`{tmp_path}/a``; DROP TABLE b` TO VERSION AS OF {int(table.version.split()[1])}"
+    )
 
 
 def test_files_that_some_version_refers_to(tmp_path):
@@ -208,7 +284,11 @@ def test_files_that_some_version_refers_to(tmp_path):
     table = DeltaTable(str(tmp_path))
     abandoned = f"{tmp_path}/sbbf-run-0-x.parquet"
     replacements = copies_of(table)
-    paths = {abandoned, *(replacement.new_path for replacement in replacements), *(replacement.old_path for replacement in replacements)}
+    paths = {
+        abandoned,
+        *(replacement.new_path for replacement in replacements),
+        *(replacement.old_path for replacement in replacements),
+    }
     old = {replacement.old_path for replacement in replacements}
     assert table.referenced(paths) == old
     table.commit(replacements, CHANGE)
@@ -224,7 +304,13 @@ def test_files_that_some_version_refers_to(tmp_path):
 
 
 def test_a_statistic_without_json_form_and_numbers_without_limits_are_kept(tmp_path):
-    write_version(tmp_path, 0, protocol(1, 2), metadata(), json.dumps(add("x"))[:-2] + f',"big":{10**40},"text":"\\ud800"}}}}')
+    write_version(
+        tmp_path,
+        0,
+        protocol(1, 2),
+        metadata(),
+        json.dumps(add("x"))[:-2] + f',"big":{10**40},"text":"\\ud800"}}}}',
+    )
     (tmp_path / "x").write_bytes(b"old")
     table = DeltaTable(str(tmp_path))
     table.commit(copies_of(table), CHANGE)
@@ -233,7 +319,11 @@ def test_a_statistic_without_json_form_and_numbers_without_limits_are_kept(tmp_p
 
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
-REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
+REAL = (
+    sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir())
+    if ROOT
+    else [""]
+)
 
 
 def test_vacuum_removes_the_old_files_only(tmp_path):
@@ -284,7 +374,12 @@ def test_checkpoint_log_cleanup_and_compaction_after_the_commit(tmp_path):
 def test_a_commit_of_a_checkpoint_has_the_actions_of_its_files(tmp_path):
     """Whole actions come from the checkpoint, as only their names are kept when the table is opened."""
     make_table(tmp_path, 2, partitioned=True)
-    old = {action["add"]["path"]: action["add"] for version in (0, 1) for action in actions_of(tmp_path, version) if "add" in action}
+    old = {
+        action["add"]["path"]: action["add"]
+        for version in (0, 1)
+        for action in actions_of(tmp_path, version)
+        if "add" in action
+    }
     deltalake.DeltaTable(tmp_path).create_checkpoint()
     for version in (0, 1):
         (tmp_path / "_delta_log" / f"{version:020d}.json").unlink()
@@ -320,7 +415,10 @@ def test_real_tables_have_the_same_rows_and_history(conformance: Path, tmp_path,
     result = table.commit(copies_of(table), CHANGE)
     after = read_rows(path)
     # A reader's error may name the files.
-    assert (type(rows), len(rows) if isinstance(rows, list) else 0) == (type(after), len(after) if isinstance(after, list) else 0)
+    assert (type(rows), len(rows) if isinstance(rows, list) else 0) == (
+        type(after),
+        len(after) if isinstance(after, list) else 0,
+    )
     assert isinstance(rows, str) or rows == after
     if history is not None:
         assert history_of(path)[1 if result.num_files else 0 :] == history

@@ -49,7 +49,11 @@ class Sail(DuckDB):
         python = install_python("pysail-0.7.2", *SAIL)
         program = PROGRAM.with_name("sail_program.py")
         self._process = subprocess.Popen(
-            [str(python), str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [str(python), str(program)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
 
 
@@ -60,7 +64,9 @@ def read_by_chdb(path: Path | str, columns: str = "*", where: str = "true") -> l
     with chdir(os.path.dirname(path)):
         session = Session()
         try:
-            answer = session.query(f"select {columns} from deltaLakeLocal('{path}') where {where}", "JSONEachRow")
+            answer = session.query(
+                f"select {columns} from deltaLakeLocal('{path}') where {where}", "JSONEachRow"
+            )
             return sorted(answer.data().splitlines())
         finally:
             session.close()
@@ -81,10 +87,18 @@ def zero_pages(path: str, column: str) -> None:
 
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 
-in_environment = [pytest.mark.nightly(minutes=2), pytest.mark.environment(minutes=2), pytest.mark.timeout(900)]
+in_environment = [
+    pytest.mark.nightly(minutes=2),
+    pytest.mark.environment(minutes=2),
+    pytest.mark.timeout(900),
+]
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
-REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
+REAL = (
+    sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir())
+    if ROOT
+    else [""]
+)
 ROWS = 20_000
 ABSENT = 2 * (ROWS // 2) + 1
 
@@ -117,7 +131,9 @@ def find_columns(path: str) -> list[str]:
     accepted = []
     for name in names:
         with suppress(SbbfError):
-            sbbf_tool.add_filters(path, [name], output=f"{path}.trial", allow_table_files=True, dry_run=True, jobs=1)
+            sbbf_tool.add_filters(
+                path, [name], output=f"{path}.trial", allow_table_files=True, dry_run=True, jobs=1
+            )
             accepted.append(name)
     return accepted
 
@@ -133,22 +149,30 @@ def add_filters(path: Path | str, columns: list[str] | None) -> Commit:
             sbbf_tool.add_filters(file.path, names, output=new, allow_table_files=True, jobs=1)
         except SbbfError:
             continue
-        replacements.append(Replacement(file.path, new, os.path.getsize(new), os.stat(new).st_mtime_ns // 1_000_000))
+        replacements.append(
+            Replacement(file.path, new, os.path.getsize(new), os.stat(new).st_mtime_ns // 1_000_000)
+        )
     return table.commit(replacements, CHANGE)
 
 
 def make_even_numbers(path: Path) -> Path:
     numbers = list(range(0, 2 * ROWS, 2))
     random.Random(0).shuffle(numbers)
-    data = pa.table({"id": pa.array(numbers, pa.int64()), "text": [f"x{number}" for number in numbers]})
-    properties = deltalake.WriterProperties(default_column_properties=deltalake.ColumnProperties(dictionary_enabled=False))
+    data = pa.table(
+        {"id": pa.array(numbers, pa.int64()), "text": [f"x{number}" for number in numbers]}
+    )
+    properties = deltalake.WriterProperties(
+        default_column_properties=deltalake.ColumnProperties(dictionary_enabled=False)
+    )
     deltalake.write_deltalake(path, data, writer_properties=properties)
     return path
 
 
 def count_by_delta_rs(path: Path, number: int) -> list[object]:
     query = f"select text from t where id = {number}"
-    answer = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute(query).read_all()
+    answer = (
+        deltalake.QueryBuilder().register("t", deltalake.DeltaTable(path)).execute(query).read_all()
+    )
     return pa.table(answer).column("text").to_pylist()
 
 
@@ -178,12 +202,20 @@ def test_pages_that_a_filter_excludes_are_not_read(tmp_path: Path, read: Read):
 @in_environment[0]
 @in_environment[1]
 @in_environment[2]
-def test_pages_that_a_filter_excludes_are_not_read_by_duckdb_and_sail(tmp_path: Path, duckdb: DuckDB, sail: DuckDB):
+def test_pages_that_a_filter_excludes_are_not_read_by_duckdb_and_sail(
+    tmp_path: Path, duckdb: DuckDB, sail: DuckDB
+):
     assert_pages_are_skipped(
-        tmp_path / "duckdb", lambda path, number: duckdb.run(f"select text from delta_scan('{path}') where id = {number}")
+        tmp_path / "duckdb",
+        lambda path, number: duckdb.run(
+            f"select text from delta_scan('{path}') where id = {number}"
+        ),
     )
     shutil.rmtree(tmp_path / "without")
-    assert_pages_are_skipped(tmp_path / "sail", lambda path, number: sail.run(f"select text from delta.`{path}` where id = {number}"))
+    assert_pages_are_skipped(
+        tmp_path / "sail",
+        lambda path, number: sail.run(f"select text from delta.`{path}` where id = {number}"),
+    )
 
 
 def run_or_fail(database: DuckDB, query: str) -> list[str] | None:
@@ -211,7 +243,9 @@ def polars_or_fail(path: Path) -> list[str] | None:
 @in_environment[0]
 @in_environment[1]
 @in_environment[2]
-def test_real_tables_have_the_same_rows_in_all_engines(conformance: Path, tmp_path: Path, duckdb: DuckDB, sail: DuckDB):
+def test_real_tables_have_the_same_rows_in_all_engines(
+    conformance: Path, tmp_path: Path, duckdb: DuckDB, sail: DuckDB
+):
     readable = dict.fromkeys(("delta-rs", "DuckDB", "Sail", "ClickHouse", "Polars"), 0)
     count = 0
     for name in REAL:
@@ -252,11 +286,15 @@ PROPERTIES = {
 @in_environment[1]
 @in_environment[2]
 @pytest.mark.parametrize("kind", PROPERTIES)
-def test_sail_deletes_rows_while_files_are_replaced(tmp_path: Path, sail: DuckDB, monkeypatch: pytest.MonkeyPatch, kind: str):
+def test_sail_deletes_rows_while_files_are_replaced(
+    tmp_path: Path, sail: DuckDB, monkeypatch: pytest.MonkeyPatch, kind: str
+):
     """Its deletion vectors grow before the commit and after it; later changes go on."""
     path = tmp_path / "it"
     name = f"t{abs(hash(str(path)))}"
-    sail.run(f"create table {name} (id bigint, day string) using delta location '{path}' tblproperties({PROPERTIES[kind]})")
+    sail.run(
+        f"create table {name} (id bigint, day string) using delta location '{path}' tblproperties({PROPERTIES[kind]})"
+    )
     sail.run(f"insert into {name} select id, 'a' from range(1000)")
     sail.run(f"insert into {name} select id + 1000, 'b' from range(1000)")
     sail.run(f"delete from {name} where id in (3, 4)")

@@ -59,12 +59,26 @@ RIVALS: dict[str, tuple[Callable[[Path], object], int, int]] = {
     "delete all": (lambda path: deltalake.DeltaTable(path).delete(), 0, 0),
     "delete a day": (lambda path: deltalake.DeltaTable(path).delete("day = 'b'"), 20, 2),
     "delete rows": (lambda path: deltalake.DeltaTable(path).delete("id in (5, 15)"), 28, 1),
-    "update": (lambda path: deltalake.DeltaTable(path).update({"id": "id + 100"}, predicate="id < 5"), 30, 2),
+    "update": (
+        lambda path: deltalake.DeltaTable(path).update({"id": "id + 100"}, predicate="id < 5"),
+        30,
+        2,
+    ),
     "compact": (lambda path: deltalake.DeltaTable(path).optimize.compact(), 30, 1),
     "sort": (lambda path: deltalake.DeltaTable(path).optimize.z_order(["id"]), 30, 0),
-    "overwrite": (lambda path: deltalake.write_deltalake(path, rows_of(7, 2), mode="overwrite"), 2, 0),
+    "overwrite": (
+        lambda path: deltalake.write_deltalake(path, rows_of(7, 2), mode="overwrite"),
+        2,
+        0,
+    ),
     "new column": (add_column, 40, 3),
-    "new property": (lambda path: deltalake.DeltaTable(path).alter.set_table_properties({"delta.appendOnly": "true"}), 30, 3),
+    "new property": (
+        lambda path: deltalake.DeltaTable(path).alter.set_table_properties(
+            {"delta.appendOnly": "true"}
+        ),
+        30,
+        3,
+    ),
     "checkpoint and clean-up": (checkpoint_and_clean, 60, 3),
     "sbbf": (lambda path: commit_copies(path, "run-0"), 30, 0),
 }
@@ -84,9 +98,11 @@ def test_another_commit_comes_first(tmp_path, monkeypatch, act, rows, live):
         before = int(result.version.removeprefix("version ")) - 1
         if act is not checkpoint_and_clean:
             assert read_rows(tmp_path, before) == read_rows(tmp_path)
-        assert {replacement.new_path for replacement in replacements if replacement.old_path not in result.vanished} <= {
-            file.path for file in DeltaTable(str(tmp_path)).live_files()
-        }
+        assert {
+            replacement.new_path
+            for replacement in replacements
+            if replacement.old_path not in result.vanished
+        } <= {file.path for file in DeltaTable(str(tmp_path)).live_files()}
 
 
 def test_a_deletion_vector_that_grew_meanwhile_is_carried(tmp_path, monkeypatch):
@@ -115,14 +131,18 @@ def test_a_deletion_vector_that_grew_meanwhile_is_carried(tmp_path, monkeypatch)
     assert (result.version, result.num_files, result.rebuilds) == ("version 2", 1, 1)
     assert ids_of(path) == [1, 2, 6, 7, 8, 9]
     assert ids_of(path, 0) == [1, 2, 4, 5, 6, 7, 8, 9]
-    assert [action["add"]["deletionVector"] for action in actions_of(path, 2) if "add" in action] == [second]
+    assert [
+        action["add"]["deletionVector"] for action in actions_of(path, 2) if "add" in action
+    ] == [second]
 
 
 def _append_many(path: str, first: int, count: int) -> None:
     for number in range(count):
         while True:
             try:
-                deltalake.write_deltalake(path, rows_of(first + 10 * number, 10, "ab"[number % 2]), mode="append")
+                deltalake.write_deltalake(
+                    path, rows_of(first + 10 * number, 10, "ab"[number % 2]), mode="append"
+                )
                 break
             except deltalake.exceptions.CommitFailedError:
                 time.sleep(random.random() / 20)
@@ -160,7 +180,11 @@ def race(path: Path, appends: int, deletes: int, replacements: int) -> None:
     for process in processes:
         process.join(300)
         assert process.exitcode == 0
-    expected = set(range(30)) | set(range(10_000, 10_000 + 10 * appends)) | set(range(20_000, 20_000 + 10 * appends))
+    expected = (
+        set(range(30))
+        | set(range(10_000, 10_000 + 10 * appends))
+        | set(range(20_000, 20_000 + 10 * appends))
+    )
     assert ids_of(path) == sorted(expected - set(numbers))
     operations = [entry["operation"] for entry in deltalake.DeltaTable(path).history()]
     assert "ADD BLOOM FILTERS" in operations

@@ -16,7 +16,12 @@ from pyarrow import parquet
 
 from sbbf_tool.errors import RefusedError, SbbfError, UnreadableError
 from sbbf_tool.extensions.tables.delta.actions import statistics_text
-from sbbf_tool.extensions.tables.delta.log import Log, plan_segment, split_names, uncovered_checkpoints
+from sbbf_tool.extensions.tables.delta.log import (
+    Log,
+    plan_segment,
+    split_names,
+    uncovered_checkpoints,
+)
 from sbbf_tool.extensions.tables.delta.table import DeltaTable
 from sbbf_tool.file.page_limit import PageLimit
 from sbbf_tool.storage.folders import LocalFolders
@@ -26,7 +31,11 @@ from support.delta_tables import copy_table, make_table, rows_of
 from support.tables import each
 
 ROOT = os.environ.get("SBBF_CONFORMANCE")
-REAL = sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir()) if ROOT else [""]
+REAL = (
+    sorted(path.name for path in (Path(ROOT) / "delta").iterdir() if path.is_dir())
+    if ROOT
+    else [""]
+)
 UNREADABLE = {
     "connectors__corrupted-last-checkpoint": "schemaString is missing",
     "connectors__deltalog-invalid-protocol-version": "reader version 99",
@@ -49,7 +58,9 @@ def test_the_live_files_are_those_of_delta_rs(conformance: Path, name: str):
     theirs = deltalake.DeltaTable(path)
     ours = DeltaTable(str(path))
     assert ours.version == f"version {theirs.version()}"
-    assert sorted(file.path for file in ours.live_files()) == sorted(uri.removeprefix("file://") for uri in theirs.file_uris())
+    assert sorted(file.path for file in ours.live_files()) == sorted(
+        uri.removeprefix("file://") for uri in theirs.file_uris()
+    )
     assert ours.properties == theirs.metadata().configuration
 
 
@@ -58,17 +69,43 @@ def live(path: Path) -> list[str]:
 
 
 def test_a_file_is_its_path_and_its_deletion_vector(tmp_path):
-    vector = {"storageType": "u", "pathOrInlineDv": "ab", "offset": 1, "sizeInBytes": 3, "cardinality": 1}
-    write_version(tmp_path, 0, protocol(features=["deletionVectors"]), metadata(), add("x"), add("y", deletionVector=vector))
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "ab",
+        "offset": 1,
+        "sizeInBytes": 3,
+        "cardinality": 1,
+    }
+    write_version(
+        tmp_path,
+        0,
+        protocol(features=["deletionVectors"]),
+        metadata(),
+        add("x"),
+        add("y", deletionVector=vector),
+    )
     write_version(tmp_path, 1, remove("x", deletionVector=vector), remove("y"))
     assert live(tmp_path) == ["x", "y"]
-    write_version(tmp_path, 2, remove("x"), add("x", deletionVector=vector), remove("y", deletionVector=vector))
+    write_version(
+        tmp_path,
+        2,
+        remove("x"),
+        add("x", deletionVector=vector),
+        remove("y", deletionVector=vector),
+    )
     assert live(tmp_path) == ["x"]
 
 
 def test_paths_are_decoded(tmp_path):
     write_version(
-        tmp_path, 0, protocol(1, 2), metadata(), add("a%20b%2525"), add("c=%C3%A9/d"), add("file:///else/where%20x"), add("../up")
+        tmp_path,
+        0,
+        protocol(1, 2),
+        metadata(),
+        add("a%20b%2525"),
+        add("c=%C3%A9/d"),
+        add("file:///else/where%20x"),
+        add("../up"),
     )
     files = {file.path: file.unchangeable for file in DeltaTable(str(tmp_path)).live_files()}
     assert files.pop(f"{tmp_path}/a b%25") is None
@@ -87,7 +124,16 @@ def test_a_version_that_is_missing_is_named(tmp_path):
 
 @each(
     "hint",
-    [b"", b"{", b"[]", b'{"version":true}', b'{"version":-1}', b'{"version":1}', b'{"version":99}', b'{"version":1' + b"0" * 5000 + b"}"],
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"version":true}',
+        b'{"version":-1}',
+        b'{"version":1}',
+        b'{"version":99}',
+        b'{"version":1' + b"0" * 5000 + b"}",
+    ],
 )
 def test_the_last_checkpoint_is_only_a_hint(tmp_path, hint):
     make_table(tmp_path, 3)
@@ -97,7 +143,9 @@ def test_the_last_checkpoint_is_only_a_hint(tmp_path, hint):
 
 
 def test_statistics_of_a_checkpoint_are_those_of_the_commits(conformance: Path, tmp_path):
-    path = copy_table(conformance / "delta" / "crates__delta-1.2.1-only-struct-stats", tmp_path / "t")
+    path = copy_table(
+        conformance / "delta" / "crates__delta-1.2.1-only-struct-stats", tmp_path / "t"
+    )
     texts = {}
     for file in sorted((path / "_delta_log").glob("*.json")):
         for line in file.read_text().splitlines():
@@ -105,13 +153,17 @@ def test_statistics_of_a_checkpoint_are_those_of_the_commits(conformance: Path, 
             if fields:
                 texts[fields["path"]] = fields["stats"]
     snapshot = Log(LocalFolders(), str(path)).read(lambda path: True)
-    statistics = {entry.path: entry.action["stats"] for entry in snapshot.files.values() if entry.action}
+    statistics = {
+        entry.path: entry.action["stats"] for entry in snapshot.files.values() if entry.action
+    }
     assert len(statistics) == len(snapshot.files)
 
     def parse(text: str) -> object:
         return json.loads(text, parse_float=Decimal)
 
-    assert {name: parse(text) for name, text in statistics.items()} == {name: parse(texts[name]) for name in statistics}
+    assert {name: parse(text) for name, text in statistics.items()} == {
+        name: parse(texts[name]) for name in statistics
+    }
 
 
 def test_values_of_statistics_as_text():
@@ -120,7 +172,12 @@ def test_values_of_statistics_as_text():
     kind = pa.struct(list(types.items()))
     value = {"d": -1, "t": 1_500, "n": 1_000_000, "i": 5_000_000, "c": Decimal("12345678901234567890.1200"), "f": float("nan"), "g": 0.1,
              "s": 'é"\n', "none": None}  # fmt: skip
-    text = statistics_text(pa.scalar({"numRecords": 3, "minValues": value}, pa.struct([("numRecords", pa.int64()), ("minValues", kind)])))
+    text = statistics_text(
+        pa.scalar(
+            {"numRecords": 3, "minValues": value},
+            pa.struct([("numRecords", pa.int64()), ("minValues", kind)]),
+        )
+    )
     assert text == (
         '{"numRecords":3,"minValues":{"d":"1969-12-31","t":"1970-01-01T00:00:00.001500Z","n":"1970-01-01T00:00:01.000",'
         '"i":"1970-01-01T00:00:00.005Z","c":12345678901234567890.1200,"f":null,"g":0.1,"s":"\\u00e9\\"\\n"}}'
@@ -128,7 +185,11 @@ def test_values_of_statistics_as_text():
 
 
 def field(name: str, kind: object, physical: str, number: int, **more: object) -> dict[str, object]:
-    properties = {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number, **more}
+    properties = {
+        "delta.columnMapping.physicalName": physical,
+        "delta.columnMapping.id": number,
+        **more,
+    }
     return {"name": name, "type": kind, "nullable": True, "metadata": properties}
 
 
@@ -150,8 +211,13 @@ NESTED_FIELDS = [
 def test_columns_have_the_names_that_users_know(tmp_path, mode):
     partition = {("day" if mode == "none" else "p7"): "2026-01-01"}
     configuration = {"delta.columnMapping.mode": mode}
-    files = [add("x", partitionValues=partition), add("y", partitionValues=dict.fromkeys(partition, ""))]
-    write_version(tmp_path, 0, protocol(2, 5), metadata(configuration, NESTED_FIELDS, ["day"]), *files)
+    files = [
+        add("x", partitionValues=partition),
+        add("y", partitionValues=dict.fromkeys(partition, "")),
+    ]
+    write_version(
+        tmp_path, 0, protocol(2, 5), metadata(configuration, NESTED_FIELDS, ["day"]), *files
+    )
     table = DeltaTable(str(tmp_path))
     assert [file.partition for file in table.live_files()] == [{"day": "2026-01-01"}, {"day": None}]
     if mode == "none":
@@ -195,13 +261,35 @@ def test_names_of_a_log():
     zero = "0" * 20
     parts = [f"{2:020d}.checkpoint.{part:010d}.{3:010d}.parquet" for part in (1, 2, 3)]
     commits, checkpoints = split_names(
-        [f"{zero}.json", f"{zero}.crc", f"{zero}.0.compacted.json", "_last_checkpoint", f".{zero}.json", f"{zero}.json.tmp", *parts[:2]]
+        [
+            f"{zero}.json",
+            f"{zero}.crc",
+            f"{zero}.0.compacted.json",
+            "_last_checkpoint",
+            f".{zero}.json",
+            f"{zero}.json.tmp",
+            *parts[:2],
+        ]
     )
     assert (list(commits), checkpoints) == ([0], [])
-    _, checkpoints = split_names([*parts, f"{1:020d}.checkpoint.parquet", f"{3:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"])
-    assert [(checkpoint.version, len(checkpoint.names)) for checkpoint in checkpoints] == [(1, 1), (2, 3), (3, 1)]
-    assert [checkpoint.version for checkpoint in uncovered_checkpoints([2, 3, 4], checkpoints)] == [1]
-    assert [checkpoint.version for checkpoint in uncovered_checkpoints([0, 1, 3, 4], checkpoints)] == [2]
+    _, checkpoints = split_names(
+        [
+            *parts,
+            f"{1:020d}.checkpoint.parquet",
+            f"{3:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
+        ]
+    )
+    assert [(checkpoint.version, len(checkpoint.names)) for checkpoint in checkpoints] == [
+        (1, 1),
+        (2, 3),
+        (3, 1),
+    ]
+    assert [checkpoint.version for checkpoint in uncovered_checkpoints([2, 3, 4], checkpoints)] == [
+        1
+    ]
+    assert [
+        checkpoint.version for checkpoint in uncovered_checkpoints([0, 1, 3, 4], checkpoints)
+    ] == [2]
     assert plan_segment([]) is None
     with pytest.raises(UnreadableError, match="version 0 is missing"):
         plan_segment([f"{10**19 + 5:020d}.json"])
@@ -255,7 +343,9 @@ def test_a_damaged_action_is_named(tmp_path: Path, line: object, message: str):
     (tmp_path / "_delta_log").mkdir()
     text = line if isinstance(line, str) else json.dumps(line)
     lines = [json.dumps(protocol(1, 2)), json.dumps(metadata()), text]
-    (tmp_path / "_delta_log" / f"{0:020d}.json").write_bytes("\n".join(lines).encode(errors="surrogateescape"))
+    (tmp_path / "_delta_log" / f"{0:020d}.json").write_bytes(
+        "\n".join(lines).encode(errors="surrogateescape")
+    )
     with pytest.raises((UnreadableError, RefusedError), match=message) as caught:
         DeltaTable(str(tmp_path))
     assert caught.value.file is not None
@@ -263,7 +353,18 @@ def test_a_damaged_action_is_named(tmp_path: Path, line: object, message: str):
     assert len(str(caught.value)) < 600
 
 
-@each("text", ['{"unknown":7}', '{"cdc":"x"}', '{"txn":null}', '{"add":null}', "", "  ", '{"domainMetadata":{"domain":3}}'])
+@each(
+    "text",
+    [
+        '{"unknown":7}',
+        '{"cdc":"x"}',
+        '{"txn":null}',
+        '{"add":null}',
+        "",
+        "  ",
+        '{"domainMetadata":{"domain":3}}',
+    ],
+)
 def test_other_actions_change_nothing(tmp_path: Path, text: str):
     write_version(tmp_path, 0, protocol(1, 2), metadata(), text, add("x"))
     assert len(list(DeltaTable(str(tmp_path)).live_files())) == 1
@@ -306,8 +407,14 @@ def test_a_version_without_actions_is_no_version(tmp_path: Path, data: bytes):
 
 def test_sidecars_do_not_lead_out_of_their_folder(tmp_path: Path):
     write_version(tmp_path, 0, protocol(features=["v2Checkpoint"]), metadata(), add("x"))
-    checkpoint = [protocol(features=["v2Checkpoint"]), metadata(), {"checkpointMetadata": {"version": 0}}]
-    name = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    checkpoint = [
+        protocol(features=["v2Checkpoint"]),
+        metadata(),
+        {"checkpointMetadata": {"version": 0}},
+    ]
+    name = (
+        tmp_path / "_delta_log" / f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    )
     for path, message in (
         ("..", "not a plain file name"),
         ("a%2F..", "not a plain file name"),
@@ -324,9 +431,17 @@ def test_a_sidecar_that_refers_to_itself_is_read_once(tmp_path: Path):
     folder = tmp_path / "_delta_log" / "_sidecars"
     folder.mkdir()
     sidecar = {"path": "s.parquet", "sizeInBytes": 1, "modificationTime": 1}
-    parquet.write_table(pa.table({"sidecar": [sidecar], "add": [{"path": "y", "size": 3}]}), folder / "s.parquet")
-    name = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
-    name.write_text("\n".join(map(json.dumps, [protocol(features=["v2Checkpoint"]), metadata(), {"sidecar": sidecar}])))
+    parquet.write_table(
+        pa.table({"sidecar": [sidecar], "add": [{"path": "y", "size": 3}]}), folder / "s.parquet"
+    )
+    name = (
+        tmp_path / "_delta_log" / f"{0:020d}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
+    )
+    name.write_text(
+        "\n".join(
+            map(json.dumps, [protocol(features=["v2Checkpoint"]), metadata(), {"sidecar": sidecar}])
+        )
+    )
     assert [file.path for file in DeltaTable(str(tmp_path)).live_files()] == [f"{tmp_path}/y"]
 
 
@@ -334,7 +449,9 @@ def test_a_page_of_a_checkpoint_has_a_limit(tmp_path: Path, monkeypatch: pytest.
     make_table(tmp_path, 1)
     rows = pa.table({"add": [{"path": "x" * (4 << 20), "size": 3}]})
     name = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
-    parquet.write_table(rows, name, compression="zstd", use_dictionary=False, write_statistics=False)
+    parquet.write_table(
+        rows, name, compression="zstd", use_dictionary=False, write_statistics=False
+    )
     assert name.stat().st_size < 100_000
     monkeypatch.setattr(PageLimit, "bytes_of", lambda limit, stored: 2 << 20)
     with pytest.raises(SbbfError, match=r"states 4,194,.* uncompressed bytes"):

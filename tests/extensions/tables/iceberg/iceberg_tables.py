@@ -18,7 +18,13 @@ import sbbf_tool
 from sbbf_tool.extensions.tables.iceberg import scan
 from sbbf_tool.extensions.tables.iceberg.catalog import CatalogSource
 from sbbf_tool.extensions.tables.iceberg.commit_plan import NewSnapshot, build_manifest_list
-from sbbf_tool.extensions.tables.iceberg.manifest import ADDITION, FILE_PATH_ID, build_entry, build_manifest, parse_manifest_list
+from sbbf_tool.extensions.tables.iceberg.manifest import (
+    ADDITION,
+    FILE_PATH_ID,
+    build_entry,
+    build_manifest,
+    parse_manifest_list,
+)
 from sbbf_tool.extensions.tables.iceberg.source import MetadataSource, TableState, join
 from sbbf_tool.extensions.tables.iceberg.table import IcebergTable
 from sbbf_tool.extensions.tables.lake_table import Replacement
@@ -30,14 +36,22 @@ ADD = Change("ADD BLOOM FILTERS", ("id",))
 def sql_catalog(folder: Path) -> SqlCatalog:
     """A catalog whose tables are in `folder/warehouse`."""
     (folder / "warehouse").mkdir(exist_ok=True)
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    catalog = SqlCatalog(
+        "lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse"
+    )
     catalog.create_namespace_if_not_exists("n")
     return catalog
 
 
 def rows(start: int, count: int, **columns: Any) -> pa.Table:
     numbers = range(start, start + count)
-    return pa.table({"id": pa.array(numbers, pa.int64()), "day": [f"d{number % 3}" for number in numbers], **columns})
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "day": [f"d{number % 3}" for number in numbers],
+            **columns,
+        }
+    )
 
 
 def source_of(catalog: SqlCatalog, name: str = "n.t") -> CatalogSource:
@@ -48,12 +62,20 @@ def open_table(catalog: SqlCatalog, name: str = "n.t") -> IcebergTable:
     return IcebergTable(source_of(catalog, name))
 
 
-def make_copies(table: IcebergTable, *, columns: Sequence[str] = ("id",), run: str = "1") -> list[Replacement]:
+def make_copies(
+    table: IcebergTable, *, columns: Sequence[str] = ("id",), run: str = "1"
+) -> list[Replacement]:
     """Give each file that can be replaced a copy with filters."""
-    return [make_copy(table, file, columns, run) for file in table.live_files() if file.unchangeable is None]
+    return [
+        make_copy(table, file, columns, run)
+        for file in table.live_files()
+        if file.unchangeable is None
+    ]
 
 
-def make_copy(table: IcebergTable, file: LiveFile, columns: Sequence[str] = ("id",), run: str = "1") -> Replacement:
+def make_copy(
+    table: IcebergTable, file: LiveFile, columns: Sequence[str] = ("id",), run: str = "1"
+) -> Replacement:
     path = table.copy_path(file, f"sbbf-{run}-0-{os.path.basename(file.path)}")
     sbbf_tool.add_filters(file.path, columns=columns, output=path, allow_table_files=True)
     return Replacement(file.path, path, os.path.getsize(path), 0)
@@ -80,7 +102,9 @@ class RacingSource(MetadataSource):
     def undo(self, snapshot_id: int) -> str:
         return self.source.undo(snapshot_id)
 
-    def commit(self, state: TableState, snapshot: Mapping[str, Any], properties: Mapping[str, str]) -> None:
+    def commit(
+        self, state: TableState, snapshot: Mapping[str, Any], properties: Mapping[str, str]
+    ) -> None:
         if self.actions:
             self.actions.pop(0)()
         self.source.commit(state, snapshot, properties)
@@ -99,7 +123,10 @@ def to_hadoop(table: PyTable, version: int = 1) -> Path:
 
 
 def newest_metadata(folder: Path) -> Path:
-    return max((folder / "metadata").glob("v*.metadata.json"), key=lambda path: int(path.name[1:].partition(".")[0]))
+    return max(
+        (folder / "metadata").glob("v*.metadata.json"),
+        key=lambda path: int(path.name[1:].partition(".")[0]),
+    )
 
 
 def open_static(folder: Path) -> PyTable:
@@ -113,9 +140,13 @@ def ids_of(table: PyTable) -> list[int]:
     return sorted(ids)
 
 
-def delete_by_position(source: MetadataSource, folder: Path, positions: dict[str, list[int]], *, bounds: bool = True) -> Path:
+def delete_by_position(
+    source: MetadataSource, folder: Path, positions: dict[str, list[int]], *, bounds: bool = True
+) -> Path:
     """Commit a position delete file: rows by the location of a data file, as the table spells it."""
-    pairs = sorted((location, position) for location, numbers in positions.items() for position in numbers)
+    pairs = sorted(
+        (location, position) for location, numbers in positions.items() for position in numbers
+    )
     schema = pa.schema(
         [
             pa.field("file_path", pa.string(), False, {"PARQUET:field_id": str(FILE_PATH_ID)}),
@@ -123,19 +154,39 @@ def delete_by_position(source: MetadataSource, folder: Path, positions: dict[str
         ]
     )
     path = folder / f"deletes-{os.urandom(4).hex()}.parquet"
-    pq.write_table(pa.table([[location for location, _ in pairs], [position for _, position in pairs]], schema=schema), path)
+    pq.write_table(
+        pa.table(
+            [[location for location, _ in pairs], [position for _, position in pairs]],
+            schema=schema,
+        ),
+        path,
+    )
     limits = {"lower_bounds": pairs[0][0], "upper_bounds": pairs[-1][0]} if bounds else {}
-    encoded = {name: [{"key": FILE_PATH_ID, "value": value.encode()}] for name, value in limits.items()}
-    add_delete_file(source, path, {"content": 1, "lower_bounds": None, "upper_bounds": None, **encoded}, len(pairs))
+    encoded = {
+        name: [{"key": FILE_PATH_ID, "value": value.encode()}] for name, value in limits.items()
+    }
+    add_delete_file(
+        source,
+        path,
+        {"content": 1, "lower_bounds": None, "upper_bounds": None, **encoded},
+        len(pairs),
+    )
     return path
 
 
-def delete_by_value(source: MetadataSource, folder: Path, field_id: int, column: str, values: list[int]) -> None:
+def delete_by_value(
+    source: MetadataSource, folder: Path, field_id: int, column: str, values: list[int]
+) -> None:
     """Commit an equality delete file."""
     path = folder / f"deletes-{os.urandom(4).hex()}.parquet"
     schema = pa.schema([pa.field(column, pa.int64(), False, {"PARQUET:field_id": str(field_id)})])
     pq.write_table(pa.table([values], schema=schema), path)
-    add_delete_file(source, path, {"content": 2, "equality_ids": [field_id], "lower_bounds": None, "upper_bounds": None}, len(values))
+    add_delete_file(
+        source,
+        path,
+        {"content": 2, "equality_ids": [field_id], "lower_bounds": None, "upper_bounds": None},
+        len(values),
+    )
 
 
 def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], count: int) -> None:
@@ -150,15 +201,33 @@ def add_delete_file(source: MetadataSource, path: Path, fields: dict[str, Any], 
     entry = build_entry(next(model.live_entries()), ADDITION, snapshot.id, metadata.format_version)
     # What a writer of deletes leaves out is null; numbers are those of the commit.
     entry |= {"sequence_number": None, "file_sequence_number": None}
-    nulls = dict.fromkeys(("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "split_offsets"))
-    file = {**entry["data_file"], **nulls, "file_path": f"file://{path}", "file_size_in_bytes": path.stat().st_size, "record_count": count}
+    nulls = dict.fromkeys(
+        ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "split_offsets")
+    )
+    file = {
+        **entry["data_file"],
+        **nulls,
+        "file_path": f"file://{path}",
+        "file_size_in_bytes": path.stat().st_size,
+        "record_count": count,
+    }
     entry["data_file"] = {**file, **{name: value for name, value in fields.items() if name in file}}
-    data = build_manifest(model.header, [entry], metadata.format_version).replace(b"\x0econtent\x08data", b"\x0econtent\x0edeletes")
+    data = build_manifest(model.header, [entry], metadata.format_version).replace(
+        b"\x0econtent\x08data", b"\x0econtent\x0edeletes"
+    )
     location = join(state.metadata_folder, f"{os.urandom(8).hex()}.avro")
     Path(location.removeprefix("file://")).write_bytes(data)
     record = {
         **model.file.record,
-        **dict.fromkeys(("existing_files_count", "deleted_files_count", "existing_rows_count", "deleted_rows_count"), 0),
+        **dict.fromkeys(
+            (
+                "existing_files_count",
+                "deleted_files_count",
+                "existing_rows_count",
+                "deleted_rows_count",
+            ),
+            0,
+        ),
         "manifest_path": location,
         "manifest_length": len(data),
         "content": 1,
@@ -191,11 +260,16 @@ def _append_record(data: bytes, record: dict[str, Any], format_version: int) -> 
     from sbbf_tool.extensions.tables.iceberg.manifest import build_manifest_list as build_list
 
     header, manifests = parse_manifest_list(data)
-    return build_list(header, [*(manifest.record for manifest in manifests), record], format_version, {})
+    return build_list(
+        header, [*(manifest.record for manifest in manifests), record], format_version, {}
+    )
 
 
 def edit_metadata(folder: Path, **fields: Any) -> None:
     """Change fields of the newest metadata of a Hadoop table; `...` removes a field."""
     path = newest_metadata(folder)
-    tree = {**json.loads(path.read_text()), **{name.replace("_", "-"): value for name, value in fields.items()}}
+    tree = {
+        **json.loads(path.read_text()),
+        **{name.replace("_", "-"): value for name, value in fields.items()},
+    }
     path.write_text(json.dumps({name: value for name, value in tree.items() if value is not ...}))

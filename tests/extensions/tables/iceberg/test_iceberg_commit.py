@@ -50,29 +50,46 @@ def entries_of(catalog):
 
 def test_files_are_replaced_in_one_snapshot(catalog, table):
     before = table.current_snapshot()
-    table.manage_snapshots().create_branch(before.snapshot_id, "audit").create_tag(before.snapshot_id, "first").commit()
+    table.manage_snapshots().create_branch(before.snapshot_id, "audit").create_tag(
+        before.snapshot_id, "first"
+    ).commit()
     iceberg = open_table(catalog)
     assert iceberg.version == f"snapshot {before.snapshot_id}"
     copies = make_copies(iceberg)
     commit = iceberg.commit(copies, Change("ADD BLOOM FILTERS", ("id",), {"a.b": "c"}))
     table.refresh()
     assert table.properties["a.b"] == open_table(catalog).properties["a.b"] == "c"
-    assert table.metadata.refs["audit"].snapshot_id == table.metadata.refs["first"].snapshot_id == before.snapshot_id
+    assert (
+        table.metadata.refs["audit"].snapshot_id
+        == table.metadata.refs["first"].snapshot_id
+        == before.snapshot_id
+    )
     assert table.scan(snapshot_id=before.snapshot_id).to_arrow().num_rows == 200
     after = table.current_snapshot()
-    assert (commit.version, commit.num_files, commit.vanished, commit.rebuilds) == (f"snapshot {after.snapshot_id}", 2, (), 0)
+    assert (commit.version, commit.num_files, commit.vanished, commit.rebuilds) == (
+        f"snapshot {after.snapshot_id}",
+        2,
+        (),
+        0,
+    )
     assert commit.undo == f"CALL lake.system.rollback_to_snapshot('n.t', {before.snapshot_id})"
     assert ids_of(table) == list(range(200))
-    assert {file.path for file in open_table(catalog).live_files()} == {copy.new_path for copy in copies}
+    assert {file.path for file in open_table(catalog).live_files()} == {
+        copy.new_path for copy in copies
+    }
     assert after.summary.operation.value == "replace"
     summary = after.summary.additional_properties
     sizes = [
-        sum(os.path.getsize(path) for path in paths) for paths in zip(*((copy.old_path, copy.new_path) for copy in copies), strict=True)
+        sum(os.path.getsize(path) for path in paths)
+        for paths in zip(*((copy.old_path, copy.new_path) for copy in copies), strict=True)
     ]
     assert {name: summary[name] for name in ("added-records", "deleted-records", "total-records", "total-data-files")} == {
         "added-records": "200", "deleted-records": "200", "total-records": "200", "total-data-files": "2",
     }  # fmt: skip
-    assert [int(summary[name]) for name in ("removed-files-size", "added-files-size", "total-files-size")] == [*sizes, sizes[1]]
+    assert [
+        int(summary[name])
+        for name in ("removed-files-size", "added-files-size", "total-files-size")
+    ] == [*sizes, sizes[1]]
     assert after.parent_snapshot_id == before.snapshot_id
     assert after.sequence_number == before.sequence_number + 1
 
@@ -92,25 +109,46 @@ def test_entries_keep_everything_but_path_and_size(catalog, table):
     assert (deletion.path, deletion.sequence_number, deletion.file_sequence_number) == (
         f"file://{first.path}", before[deletion.path].sequence_number, before[deletion.path].sequence_number,
     )  # fmt: skip
-    assert (addition.record["sequence_number"], addition.record["file_sequence_number"]) == (deletion.sequence_number, None)
+    assert (addition.record["sequence_number"], addition.record["file_sequence_number"]) == (
+        deletion.sequence_number,
+        None,
+    )
     changes = {"file_path", "file_size_in_bytes"}
     assert {key: value for key, value in addition.file.items() if key not in changes} == {
         key: value for key, value in before[deletion.path].file.items() if key not in changes
     }
     assert new.record["min_sequence_number"] == deletion.sequence_number
-    assert [new.record[f"{kind}_files_count"] for kind in ("added", "existing", "deleted")] == [1, 0, 1]
+    assert [new.record[f"{kind}_files_count"] for kind in ("added", "existing", "deleted")] == [
+        1,
+        0,
+        1,
+    ]
 
 
 def test_other_files_of_a_manifest_are_kept_with_their_numbers(catalog, table):
     convert(open_table(catalog))  # one manifest per append
     table.refresh()
     with table.transaction() as transaction:
-        transaction.set_properties({"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"})
+        transaction.set_properties(
+            {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "2"}
+        )
     table.append(rows(200, 100))
-    numbers = {entry.path: entry.sequence_number for _, entries in entries_of(catalog) for entry in entries if entry.status != 2}
+    numbers = {
+        entry.path: entry.sequence_number
+        for _, entries in entries_of(catalog)
+        for entry in entries
+        if entry.status != 2
+    }
     assert len(entries_of(catalog)) == 1
     iceberg = open_table(catalog)
-    iceberg.commit([make_copy(iceberg, next(file for file in iceberg.live_files() if "sbbf-" not in file.path))], ADD)
+    iceberg.commit(
+        [
+            make_copy(
+                iceberg, next(file for file in iceberg.live_files() if "sbbf-" not in file.path)
+            )
+        ],
+        ADD,
+    )
     [(_, entries)] = entries_of(catalog)
     existing = {entry.path: entry for entry in entries if entry.status == 0}
     assert len(existing) == 2
@@ -123,14 +161,18 @@ def test_other_files_of_a_manifest_are_kept_with_their_numbers(catalog, table):
 def test_a_commit_is_built_again_after_another_one(catalog, table, monkeypatch):
     monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     rival = catalog.load_table("n.t")
-    source = RacingSource(source_of(catalog), lambda: rival.append(rows(200, 50)), lambda: rival.delete("id < 100"))
+    source = RacingSource(
+        source_of(catalog), lambda: rival.append(rows(200, 50)), lambda: rival.delete("id < 100")
+    )
     commit = convert(IcebergTable(source))
     assert (commit.rebuilds, commit.num_files, len(commit.vanished)) == (2, 1, 1)
     table.refresh()
     assert ids_of(table) == list(range(100, 250))
     # The manifests of the attempts that failed are removed.
     referenced = {row["path"] for row in table.inspect.all_manifests().to_pylist()}
-    manifests = {f"file://{path}" for path in Path(table.location()[7:], "metadata").glob("*-manifest*.avro")}
+    manifests = {
+        f"file://{path}" for path in Path(table.location()[7:], "metadata").glob("*-manifest*.avro")
+    }
     assert manifests <= referenced
 
 
@@ -183,7 +225,9 @@ def test_files_stay_if_the_outcome_is_unknown_and_go_after_conflicts(catalog, ta
         raise CommitStateUnknownError("gateway timeout")
 
     monkeypatch.setattr(source, "commit", fail)
-    with pytest.raises(UncertainWriteError, match=r"unknown whether the commit succeeded \(gateway timeout\)"):
+    with pytest.raises(
+        UncertainWriteError, match=r"unknown whether the commit succeeded \(gateway timeout\)"
+    ):
         iceberg.commit(copies, ADD)
     assert len(list(Path(table.location()[7:], "metadata").glob("*-manifest?.avro"))) == 4
 
@@ -200,7 +244,9 @@ def test_a_refusal_after_an_unknown_outcome_keeps_the_copies(catalog, table, mon
         raise RefusedError("the token has expired")
 
     monkeypatch.setattr(source, "commit", succeed_late)
-    with pytest.raises(UncertainWriteError, match=r"unknown whether the commit succeeded \(no answer\)"):
+    with pytest.raises(
+        UncertainWriteError, match=r"unknown whether the commit succeeded \(no answer\)"
+    ):
         convert(IcebergTable(source))
     commit_of(*calls[0])
     table.refresh()
@@ -208,7 +254,9 @@ def test_a_refusal_after_an_unknown_outcome_keeps_the_copies(catalog, table, mon
 
 
 @pytest.mark.parametrize("unknown", [True, False])
-def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(catalog, table, monkeypatch, unknown):
+def test_a_table_that_cannot_be_read_again_after_an_unknown_outcome(
+    catalog, table, monkeypatch, unknown
+):
     monkeypatch.setattr(iceberg_table, "_FIRST_WAIT", 0)
     source = source_of(catalog)
     iceberg = IcebergTable(source)
@@ -272,7 +320,10 @@ def test_a_predicate_keeps_files_whose_spec_lacks_its_field(catalog):
 
     def selected(where):
         live_files = Selection("lake:n.t", Predicate(where), table=open_table(catalog)).live_files()
-        return sorted(file.partition.get("id_part") or file.partition.get("day_part") or "all" for file in live_files)
+        return sorted(
+            file.partition.get("id_part") or file.partition.get("day_part") or "all"
+            for file in live_files
+        )
 
     assert selected("id_part = 5") == selected("id = 5") == ["all", "d1"]
     assert selected("id_part = 2") == ["2", "all", "d1"]
@@ -284,7 +335,9 @@ def test_a_predicate_keeps_files_whose_spec_lacks_its_field(catalog):
 
 @pytest.mark.parametrize("version", ["1", "2"])
 def test_a_hadoop_table_gets_its_next_version(catalog, version):
-    table = catalog.create_table("n.h", schema=rows(0, 1).schema, properties={"format-version": version})
+    table = catalog.create_table(
+        "n.h", schema=rows(0, 1).schema, properties={"format-version": version}
+    )
     table.append(rows(0, 100))
     folder = to_hadoop(table, 7)
     edit_metadata(folder, x_unknown={"a": [1]})
@@ -299,11 +352,21 @@ def test_a_hadoop_table_gets_its_next_version(catalog, version):
     assert not list((folder / "metadata").glob(".*"))
     number = after["current-snapshot-id"]
     assert after["refs"]["main"] == {"snapshot-id": number, "type": "branch"}
-    assert after["snapshot-log"][-1]["snapshot-id"] == after["snapshots"][-1]["snapshot-id"] == number
-    assert after["metadata-log"][-1]["metadata-file"] == f"file://{folder}/metadata/v7.metadata.json"
+    assert (
+        after["snapshot-log"][-1]["snapshot-id"] == after["snapshots"][-1]["snapshot-id"] == number
+    )
+    assert (
+        after["metadata-log"][-1]["metadata-file"] == f"file://{folder}/metadata/v7.metadata.json"
+    )
     assert after["x-unknown"] == {"a": [1]}
     assert after["properties"]["p"] == "q"
-    same = before.keys() - {"last-sequence-number", "last-updated-ms", "current-snapshot-id", "refs", "properties"}
+    same = before.keys() - {
+        "last-sequence-number",
+        "last-updated-ms",
+        "current-snapshot-id",
+        "refs",
+        "properties",
+    }
     assert {name: before[name] for name in same if not isinstance(before[name], list)} == {
         name: after[name] for name in same if not isinstance(before[name], list)
     }
@@ -359,10 +422,18 @@ def test_metadata_and_copies_go_where_the_properties_say(catalog, table, tmp_pat
     table.add_files([f"file://{outside}"])
     (tmp_path / "m").mkdir()
     with table.transaction() as transaction:
-        transaction.set_properties({"write.data.path": f"file://{tmp_path}/d", "write.metadata.path": f"file://{tmp_path}/m"})
+        transaction.set_properties(
+            {
+                "write.data.path": f"file://{tmp_path}/d",
+                "write.metadata.path": f"file://{tmp_path}/m",
+            }
+        )
     iceberg = open_table(catalog)
     copies = make_copies(iceberg)
-    assert {str(Path(copy.new_path).parent) for copy in copies} == {f"{iceberg.location}/data", f"{tmp_path}/d"}
+    assert {str(Path(copy.new_path).parent) for copy in copies} == {
+        f"{iceberg.location}/data",
+        f"{tmp_path}/d",
+    }
     assert iceberg.commit(copies, ADD).num_files == 3
     assert len(list((tmp_path / "m").glob("*.avro"))) == 4
     table.refresh()
@@ -381,7 +452,9 @@ def test_referenced_files_are_those_of_all_snapshots(catalog, table):
 def test_a_file_that_the_table_has_twice_is_left_out(catalog, table):
     path = next(iter(open_table(catalog).live_files())).path
     table.add_files([f"file://{path}"], check_duplicate_files=False)
-    assert {file.unchangeable for file in open_table(catalog).live_files() if file.path == path} == {"the table has the file twice"}
+    assert {
+        file.unchangeable for file in open_table(catalog).live_files() if file.path == path
+    } == {"the table has the file twice"}
 
 
 def test_properties_are_set_without_a_snapshot(catalog, table):

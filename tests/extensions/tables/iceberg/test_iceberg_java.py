@@ -38,7 +38,10 @@ POSITIONS = pa.schema(
 )
 
 SCHEMA = pa.schema(
-    [pa.field("id", pa.int64(), False, {"PARQUET:field_id": "1"}), pa.field("name", pa.string(), True, {"PARQUET:field_id": "2"})]
+    [
+        pa.field("id", pa.int64(), False, {"PARQUET:field_id": "1"}),
+        pa.field("name", pa.string(), True, {"PARQUET:field_id": "2"}),
+    ]
 )
 
 SCHEMA_JSON = (
@@ -53,7 +56,18 @@ def install_runtime() -> Path:
     def build(folder: Path) -> None:
         import sys
 
-        run("iceberg-java", sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder / "site"), PACKAGE)
+        run(
+            "iceberg-java",
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--target",
+            str(folder / "site"),
+            PACKAGE,
+        )
         for path in (folder / "site").rglob("*.jar"):
             if path.name == RUNTIME:
                 path.rename(folder / RUNTIME)
@@ -70,10 +84,17 @@ class JavaIceberg:
         self.gateway = gateway
         self.jvm = gateway.jvm
         self._iceberg = self.jvm.org.apache.iceberg
-        self._tables = self._iceberg.hadoop.HadoopTables(self.jvm.org.apache.hadoop.conf.Configuration())
+        self._tables = self._iceberg.hadoop.HadoopTables(
+            self.jvm.org.apache.hadoop.conf.Configuration()
+        )
 
     def create(
-        self, folder: Path, format_version: int, *, partition: str | None = None, properties: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        format_version: int,
+        *,
+        partition: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> Any:
         """Create a table with the columns `id` and `name`, partitioned by the identity of a column."""
         schema = self._iceberg.SchemaParser.fromJson(SCHEMA_JSON)
@@ -90,7 +111,11 @@ class JavaIceberg:
         for name, value in properties.items():
             config.put(name, value)
         output = self._iceberg.Files.localOutput(str(path))
-        writer = self._iceberg.data.GenericAppenderFactory(schema).setAll(config).newAppender(output, self._iceberg.FileFormat.PARQUET)
+        writer = (
+            self._iceberg.data.GenericAppenderFactory(schema)
+            .setAll(config)
+            .newAppender(output, self._iceberg.FileFormat.PARQUET)
+        )
         record = self._iceberg.data.GenericRecord.create(schema)
         for number in ids:
             record.setField("id", self.jvm.java.lang.Long(number))
@@ -103,11 +128,22 @@ class JavaIceberg:
 
     def data_file(self, table: Any, start: int, count: int, partition: str | None = None) -> Any:
         """Write a Parquet file of these ids."""
-        path = Path(table.location().removeprefix("file:"), "data", f"{os.urandom(6).hex()}.parquet")
+        path = Path(
+            table.location().removeprefix("file:"), "data", f"{os.urandom(6).hex()}.parquet"
+        )
         path.parent.mkdir(exist_ok=True)
-        names = [partition.partition("=")[2] if partition else f"n{number}" for number in range(start, start + count)]
-        pq.write_table(pa.table([list(range(start, start + count)), names], schema=SCHEMA), path, row_group_size=max(1, count // 2))
-        builder = self._iceberg.DataFiles.builder(table.spec()).withPath(str(path)).withFormat("parquet")
+        names = [
+            partition.partition("=")[2] if partition else f"n{number}"
+            for number in range(start, start + count)
+        ]
+        pq.write_table(
+            pa.table([list(range(start, start + count)), names], schema=SCHEMA),
+            path,
+            row_group_size=max(1, count // 2),
+        )
+        builder = (
+            self._iceberg.DataFiles.builder(table.spec()).withPath(str(path)).withFormat("parquet")
+        )
         builder = builder.withFileSizeInBytes(path.stat().st_size).withRecordCount(count)
         return (builder.withPartitionPath(partition) if partition else builder).build()
 
@@ -116,31 +152,54 @@ class JavaIceberg:
         table.newAppend().appendFile(file).commit()
         return file
 
-    def position_deletes(self, table: Any, positions: Mapping[str, Sequence[int]], partition: str | None = None) -> Any:
+    def position_deletes(
+        self, table: Any, positions: Mapping[str, Sequence[int]], partition: str | None = None
+    ) -> Any:
         """Write a position delete file: rows by the location of a data file."""
-        pairs = sorted((location, position) for location, numbers in positions.items() for position in numbers)
-        path = Path(table.location().removeprefix("file:"), "data", f"{os.urandom(6).hex()}-deletes.parquet")
-        pq.write_table(pa.table([[each[0] for each in pairs], [each[1] for each in pairs]], schema=POSITIONS), path)
+        pairs = sorted(
+            (location, position) for location, numbers in positions.items() for position in numbers
+        )
+        path = Path(
+            table.location().removeprefix("file:"), "data", f"{os.urandom(6).hex()}-deletes.parquet"
+        )
+        pq.write_table(
+            pa.table([[each[0] for each in pairs], [each[1] for each in pairs]], schema=POSITIONS),
+            path,
+        )
         builder = self._iceberg.FileMetadata.deleteFileBuilder(table.spec()).ofPositionDeletes()
         return self._finish(builder, path, len(pairs), partition)
 
     def equality_deletes(self, table: Any, ids: Sequence[int], partition: str | None = None) -> Any:
         """Write an equality delete file by `id`."""
-        path = Path(table.location().removeprefix("file:"), "data", f"{os.urandom(6).hex()}-deletes.parquet")
+        path = Path(
+            table.location().removeprefix("file:"), "data", f"{os.urandom(6).hex()}-deletes.parquet"
+        )
         pq.write_table(pa.table([list(ids)], schema=pa.schema([SCHEMA.field("id")])), path)
         numbers = self.gateway.new_array(self.jvm.int, 1)
         numbers[0] = 1
         return self._finish(
-            self._iceberg.FileMetadata.deleteFileBuilder(table.spec()).ofEqualityDeletes(numbers), path, len(ids), partition
+            self._iceberg.FileMetadata.deleteFileBuilder(table.spec()).ofEqualityDeletes(numbers),
+            path,
+            len(ids),
+            partition,
         )
 
     def _finish(self, builder: Any, path: Path, count: int, partition: str | None) -> Any:
-        builder = builder.withPath(str(path)).withFormat("parquet").withFileSizeInBytes(path.stat().st_size).withRecordCount(count)
+        builder = (
+            builder.withPath(str(path))
+            .withFormat("parquet")
+            .withFileSizeInBytes(path.stat().st_size)
+            .withRecordCount(count)
+        )
         return (builder.withPartitionPath(partition) if partition else builder).build()
 
     def delete_vector(self, table: Any, location: str, positions: Sequence[int]) -> None:
         """Commit a deletion vector for a data file (format 3)."""
-        factory = self._iceberg.io.OutputFileFactory.builderFor(table, 1, 1).format(self._iceberg.FileFormat.PUFFIN).build()
+        factory = (
+            self._iceberg.io.OutputFileFactory.builderFor(table, 1, 1)
+            .format(self._iceberg.FileFormat.PUFFIN)
+            .build()
+        )
         no_vector = self.jvm.com.google.common.base.Functions.constant(None)
         writer = self._iceberg.deletes.BaseDVFileWriter(factory, no_vector)
         for position in positions:
@@ -154,13 +213,20 @@ class JavaIceberg:
     def read(self, folder: Path, *columns: str) -> list[tuple[Any, ...]]:
         """Return these columns of all rows, in order."""
         table = self.load(folder)
-        return self._read(self._iceberg.data.IcebergGenerics.read(table).select(list_of(self.jvm, columns or ("id",))), columns or ("id",))
+        return self._read(
+            self._iceberg.data.IcebergGenerics.read(table).select(
+                list_of(self.jvm, columns or ("id",))
+            ),
+            columns or ("id",),
+        )
 
     def row_ids(self, folder: Path) -> list[tuple[Any, ...]]:
         """Return `id` and row id of all rows, in order (format 3)."""
         table = self.load(folder)
         schema = self._iceberg.MetadataColumns.schemaWithRowLineage(table.schema())
-        return self._read(self._iceberg.data.IcebergGenerics.read(table).project(schema), ("id", "_row_id"))
+        return self._read(
+            self._iceberg.data.IcebergGenerics.read(table).project(schema), ("id", "_row_id")
+        )
 
     def _read(self, scan: Any, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         rows = scan.build()
@@ -186,7 +252,12 @@ class JavaIceberg:
         iterator = table.newScan().planFiles().iterator()
         while iterator.hasNext():
             file = iterator.next().file()
-            if pq.read_table(file.location().removeprefix("file:"), columns=["id"])["id"][0].as_py() == first_id:
+            if (
+                pq.read_table(file.location().removeprefix("file:"), columns=["id"])["id"][
+                    0
+                ].as_py()
+                == first_id
+            ):
                 return file
         raise AssertionError(f"no file begins with id {first_id}")
 
@@ -218,7 +289,11 @@ def start_iceberg() -> Iterator[JavaIceberg]:
     # Log4j finds no configuration here, and reports errors only.
     paths = [str(install_runtime()), f"{folder}/*"]
     port, process = launch_gateway(
-        classpath=os.pathsep.join(paths), java_path=java, die_on_exit=True, return_proc=True, javaopts=["-Xmx1g"]
+        classpath=os.pathsep.join(paths),
+        java_path=java,
+        die_on_exit=True,
+        return_proc=True,
+        javaopts=["-Xmx1g"],
     )
     gateway = JavaGateway(gateway_parameters=_parameters(port))
     try:
@@ -236,7 +311,11 @@ def _parameters(port: int) -> Any:
     return GatewayParameters(port=port, auto_convert=True)
 
 
-pytestmark = [pytest.mark.nightly(2), pytest.mark.environment(minutes=1), pytest.mark.xdist_group("iceberg-java")]
+pytestmark = [
+    pytest.mark.nightly(2),
+    pytest.mark.environment(minutes=1),
+    pytest.mark.xdist_group("iceberg-java"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -253,12 +332,18 @@ def test_emitted_properties_lead_to_filters(java, tmp_path):
     """Iceberg writes the filters that the settings promise; this release does not know the NDV, and uses the largest size."""
     ids = Random(5).sample(range(2**60), 4000)
     path = tmp_path / "plain.parquet"
-    pq.write_table(pa.table({"id": ids, "name": [f"name {number:x}" for number in ids]}), path, row_group_size=2000)
+    pq.write_table(
+        pa.table({"id": ids, "name": [f"name {number:x}" for number in ids]}),
+        path,
+        row_group_size=2000,
+    )
     settings = advise(path, emit="iceberg", engine_names=["clickhouse"]).emit
     properties = dict(re.findall(r"'(\S+)' = '(\S+)'", settings.text))
     java.write_rows(tmp_path / "new.parquet", properties, ids[:2000])
     filters = {row.column: row for row in inspect(tmp_path / "new.parquet").filters}
-    assert {column: row.bitset_bytes for column, row in filters.items()} == {entry.column: entry.bitset_bytes for entry in settings.columns}
+    assert {column: row.bitset_bytes for column, row in filters.items()} == {
+        entry.column: entry.bitset_bytes for entry in settings.columns
+    }
     assert max(row.estimated_fpp for row in filters.values()) <= 0.0125
 
 
@@ -340,7 +425,11 @@ def test_commits_are_built_again_after_those_of_java(java, tmp_path):
     source = RacingSource(
         FolderSource(str(folder)),
         lambda: java.append(rival, 200, 10),
-        lambda: rival.newRowDelta().addDeletes(java.position_deletes(rival, {file.location(): [0]})).commit(),
+        lambda: (
+            rival.newRowDelta()
+            .addDeletes(java.position_deletes(rival, {file.location(): [0]}))
+            .commit()
+        ),
         lambda: rival.newRowDelta().addDeletes(java.equality_deletes(rival, [150])).commit(),
     )
     commit = convert(IcebergTable(source))
@@ -355,7 +444,9 @@ def test_deleted_rows_are_not_present(java, tmp_path, version):
     table = java.create(folder, version)
     files = [java.append(table, start, 100).location() for start in (0, 100, 200)]
     if version == 2:
-        table.newRowDelta().addDeletes(java.position_deletes(table, {files[0]: [3, 99], files[1]: [0]})).commit()
+        table.newRowDelta().addDeletes(
+            java.position_deletes(table, {files[0]: [3, 99], files[1]: [0]})
+        ).commit()
         table.newRowDelta().addDeletes(java.position_deletes(table, {files[2]: [50]})).commit()
     else:
         for file, positions in ((files[0], [3, 99]), (files[1], [*range(20, 90)])):

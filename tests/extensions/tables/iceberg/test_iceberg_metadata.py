@@ -39,7 +39,11 @@ from sbbf_tool.extensions.tables.iceberg.manifest import (
     parse_manifest,
     parse_manifest_list,
 )
-from sbbf_tool.extensions.tables.iceberg.metadata import PartitionField, build_metadata, parse_metadata
+from sbbf_tool.extensions.tables.iceberg.metadata import (
+    PartitionField,
+    build_metadata,
+    parse_metadata,
+)
 from sbbf_tool.extensions.tables.iceberg.scan import Reach, find_reachable
 from sbbf_tool.extensions.tables.iceberg.schema import PartitionTexts, build_column_names
 from sbbf_tool.extensions.tables.iceberg.source import identity, is_below, location_of, open_name
@@ -82,13 +86,17 @@ def test_columns_have_paths_without_scaffolding():
 
 
 def test_a_field_of_a_struct_may_be_called_element():
-    struct = {"type": "struct", "fields": [{"id": 3, "name": "element", "required": False, "type": "long"}]}
+    struct = {
+        "type": "struct",
+        "fields": [{"id": 3, "name": "element", "required": False, "type": "long"}],
+    }
     schema = {"type": "struct", "fields": [
         {"id": 1, "name": "s", "required": False, "type": struct},
         {"id": 4, "name": "l", "required": False, "type": {"type": "list", "element-id": 5, "element-required": False, "element": "long"}},
     ]}  # fmt: skip
     mapping = [
-        {"field-id": at, "names": [name], "fields": [{"field-id": at + 2, "names": ["element"]}]} for at, name in ((1, "s"), (3, "l"))
+        {"field-id": at, "names": [name], "fields": [{"field-id": at + 2, "names": ["element"]}]}
+        for at, name in ((1, "s"), (3, "l"))
     ]
     names = build_column_names(schema, {"schema.name-mapping.default": json.dumps(mapping)})
     assert names.by_path == {("s", "element"): ("s", "element"), ("l",): ("l",)}
@@ -127,7 +135,12 @@ def test_partition_values_as_text(transform, kind, value, text):
 
 
 def test_locations():
-    assert open_name("file:/a/b%20 c") == open_name("file:///a/b%20 c") == open_name("/a/b%20 c") == "/a/b%20 c"
+    assert (
+        open_name("file:/a/b%20 c")
+        == open_name("file:///a/b%20 c")
+        == open_name("/a/b%20 c")
+        == "/a/b%20 c"
+    )
     assert identity("s3a://b/k") == identity("s3://b/k")
     assert identity("file:/a//b") == identity("/a/b")
     assert location_of("/a/new", ("file:/x", "file:///a")) == "file:///a/new"
@@ -142,7 +155,9 @@ def test_locations():
 
 def test_position_deletes_reach_what_they_name(tmp_path):
     deletes = tmp_path / "deletes"
-    pq.write_table(pa.table({"file_path": ["/d/b", "/d/c"], "pos": pa.array([0, 1], pa.int64())}), deletes)
+    pq.write_table(
+        pa.table({"file_path": ["/d/b", "/d/c"], "pos": pa.array([0, 1], pa.int64())}), deletes
+    )
     paths = {"/d/a", "/d/b", "/d/c", "/d/c2", "/d/d"}
 
     def reach(lower, upper, is_readable=True):
@@ -161,7 +176,13 @@ def test_position_deletes_reach_what_they_name(tmp_path):
 
 
 def header_of(name, fields):
-    text = json.dumps({"type": "record", "name": name, "fields": [{"name": n, "field-id": i, "type": t} for n, i, t in fields]})
+    text = json.dumps(
+        {
+            "type": "record",
+            "name": name,
+            "fields": [{"name": n, "field-id": i, "type": t} for n, i, t in fields],
+        }
+    )
     return AvroHeader(text, parse_schema(text), "deflate", bytes(16), 0)
 
 
@@ -180,8 +201,14 @@ def test_a_table_of_format_1_that_became_format_2():
     ]  # fmt: skip
     header, (file,) = parse_manifest_list(build_file(header, records))
     assert (file.sequence_number, file.snapshot_id, file.record["added_files_count"]) == (0, 7, 1)
-    _, (upgrade,) = parse_manifest_list(build_manifest_list(header, [file.record], 2, {"snapshot-id": "8"}))
-    assert (upgrade.record["sequence_number"], upgrade.record["added_files_count"], upgrade.record["new"]) == (0, 1, "x")
+    _, (upgrade,) = parse_manifest_list(
+        build_manifest_list(header, [file.record], 2, {"snapshot-id": "8"})
+    )
+    assert (
+        upgrade.record["sequence_number"],
+        upgrade.record["added_files_count"],
+        upgrade.record["new"],
+    ) == (0, 1, "x")
 
     data_file = {
         "type": "record", "name": "r2", "fields": [
@@ -192,26 +219,44 @@ def test_a_table_of_format_1_that_became_format_2():
             {"name": "split_offsets", "field-id": 132, "type": ["null", {"type": "array", "items": "long"}]},
         ],
     }  # fmt: skip
-    header = header_of("manifest_entry", [("status", 0, "int"), ("snapshot_id", 1, ["null", "long"]), ("data_file", 2, data_file)])
+    header = header_of(
+        "manifest_entry",
+        [("status", 0, "int"), ("snapshot_id", 1, ["null", "long"]), ("data_file", 2, data_file)],
+    )
     stored = {
         "file_path": "/f", "file_format": "parquet", "partition": {}, "record_count": 3, "file_size_in_bytes": 4,
         "block_size_in_bytes": 64, "split_offsets": [4],
     }  # fmt: skip
-    manifest = parse_manifest(build_file(header, [{"status": 1, "snapshot_id": None, "data_file": stored}]), file)
+    manifest = parse_manifest(
+        build_file(header, [{"status": 1, "snapshot_id": None, "data_file": stored}]), file
+    )
     (entry,) = manifest.entries()
-    assert (entry.sequence_number, entry.file_sequence_number, entry.snapshot_id, entry.format) == (0, 0, 7, "PARQUET")
+    assert (entry.sequence_number, entry.file_sequence_number, entry.snapshot_id, entry.format) == (
+        0,
+        0,
+        7,
+        "PARQUET",
+    )
     records = [
         build_entry(entry, EXISTING, 7, 3),
         build_entry(entry, DELETION, 8, 3),
         build_entry(entry, ADDITION, 8, 3, path="/g", size=9),
     ]
     data = build_manifest(manifest.header, records, 3)
-    existing, deletion, addition = parse_manifest(data, ManifestFile("/m2", 0, 0, 2, 8, 100, False, {})).entries()
+    existing, deletion, addition = parse_manifest(
+        data, ManifestFile("/m2", 0, 0, 2, 8, 100, False, {})
+    ).entries()
     assert [(each.status, each.sequence_number, each.file_sequence_number) for each in (existing, deletion, addition)] == [
         (0, 0, 0), (2, 0, 0), (1, 0, 2),
     ]  # fmt: skip
     assert [each.first_row_id for each in (existing, deletion, addition)] == [100, None, 103]
-    assert addition.file == {**stored, "file_path": "/g", "file_size_in_bytes": 9, "content": 0, "first_row_id": None}
+    assert addition.file == {
+        **stored,
+        "file_path": "/g",
+        "file_size_in_bytes": 9,
+        "content": 0,
+        "first_row_id": None,
+    }
 
 
 METADATA = {
@@ -224,7 +269,14 @@ METADATA = {
 def test_metadata_keeps_what_it_does_not_know():
     before = parse_metadata(gzip.compress(json.dumps(METADATA).encode()))
     assert before.current is None
-    snapshot = {"snapshot-id": 5, "sequence-number": 4, "timestamp-ms": 9_001, "manifest-list": "/l", "first-row-id": 50, "added-rows": 7}
+    snapshot = {
+        "snapshot-id": 5,
+        "sequence-number": 4,
+        "timestamp-ms": 9_001,
+        "manifest-list": "/l",
+        "first-row-id": 50,
+        "added-rows": 7,
+    }
     after = json.loads(build_metadata(before, "/t/metadata/v1.metadata.json", snapshot, {"a": "b"}))
     changes = {name: value for name, value in after.items() if METADATA.get(name) != value}
     assert changes == {
@@ -261,7 +313,9 @@ def folder(catalog, table, tmp_path) -> Path:
     delete_by_position(source_of(catalog), tmp_path, {f"file://{file.path}": [0]}, bounds=False)
     table.refresh()
     with table.transaction() as transaction:
-        transaction.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
+        transaction.set_properties(
+            {"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'}
+        )
     return to_hadoop(table)
 
 
@@ -306,14 +360,27 @@ def test_wrong_values_in_the_metadata(folder):
     assert outcomes >= {"unreadable", "read"}
 
 
-@each("pattern", ["v1.metadata.json", "snap-*.avro", "*-m0.avro", "????????????????.avro", "../../../../deletes-*.parquet"])
+@each(
+    "pattern",
+    [
+        "v1.metadata.json",
+        "snap-*.avro",
+        "*-m0.avro",
+        "????????????????.avro",
+        "../../../../deletes-*.parquet",
+    ],
+)
 def test_damaged_bytes(folder, pattern):
     paths = sorted(folder.glob(f"metadata/{pattern}"))
     chance = random.Random(pattern)
     for path in paths:
         data = path.read_bytes()
         for _ in range(40):
-            path.write_bytes(damage(data[: chance.randrange(len(data))] if chance.random() < 0.3 else data, chance))
+            path.write_bytes(
+                damage(
+                    data[: chance.randrange(len(data))] if chance.random() < 0.3 else data, chance
+                )
+            )
             outcome(folder)
         path.write_bytes(b"")
         assert outcome(folder) in ("unreadable", "read")
@@ -329,7 +396,19 @@ def test_wrong_values_in_manifests(folder):
         header = parse_header(data)
         records = list(iter_values(data, header))
         for number, place in enumerate(places_of(records)):
-            for value in (-1, 7, (1 << 63) - 1, "", "x", "file:x", "file://host/x", "s3://b/x", None, b"", [])[number % 4 :: 4]:
+            for value in (
+                -1,
+                7,
+                (1 << 63) - 1,
+                "",
+                "x",
+                "file:x",
+                "file://host/x",
+                "s3://b/x",
+                None,
+                b"",
+                [],
+            )[number % 4 :: 4]:
                 try:
                     path.write_bytes(build_file(header, with_value(records, place, value)))
                 except SbbfError:
@@ -345,10 +424,16 @@ def test_schemas_of_manifests_that_lie(folder):
     header = parse_header(path.read_bytes())
     values = list(iter_values(path.read_bytes(), header))
     for kind, message in [
-        ({"type": {"type": "record", "name": "p", "fields": []}, "fields": [field, field]}, "not records of Iceberg"),
+        (
+            {"type": {"type": "record", "name": "p", "fields": []}, "fields": [field, field]},
+            "not records of Iceberg",
+        ),
         ({"type": "map", "values": "int", "fields": [field]}, "not records of Iceberg"),
         ({"type": "record", "name": "p", "fields": [field, field]}, "two fields of one name"),
-        ({"type": "record", "name": "p", "fields": [{**field, "field-id": [1000]}]}, "the bytes contradict|remain after the last value"),
+        (
+            {"type": "record", "name": "p", "fields": [{**field, "field-id": [1000]}]},
+            "the bytes contradict|remain after the last value",
+        ),
     ]:
         tree = json.loads(header.schema_text)
         file = next(each for each in tree["fields"] if each["name"] == "data_file")["type"]
@@ -369,7 +454,10 @@ def test_schemas_of_manifests_that_lie(folder):
         ({"schemas": ...}, "schema is missing"),
         ({"snapshots": []}, "is not among the snapshots"),
         ({"table_uuid": "x"}, "table-uuid 'x' is not a UUID"),
-        ({"properties": {"schema.name-mapping.default": "{}"}}, "name-mapping.default is not a JSON list"),
+        (
+            {"properties": {"schema.name-mapping.default": "{}"}},
+            "name-mapping.default is not a JSON list",
+        ),
         ({"location": "relative/x"}, "the location is relative"),
     ],
 )
@@ -383,8 +471,14 @@ def test_errors_name_the_file_and_the_field(folder, fields, message):
 @each(
     "fields, message",
     [
-        ({"format-version": 4}, "lake:n.t: the table has format version 4; versions 1, 2 and 3 are supported"),
-        ({"location": ...}, "lake:n.t: the metadata of the table contradicts the format: location: Field required"),
+        (
+            {"format-version": 4},
+            "lake:n.t: the table has format version 4; versions 1, 2 and 3 are supported",
+        ),
+        (
+            {"location": ...},
+            "lake:n.t: the metadata of the table contradicts the format: location: Field required",
+        ),
         (None, "lake:n.t: the metadata of the table contradicts the format: Invalid JSON"),
     ],
 )
@@ -396,7 +490,11 @@ def test_damaged_metadata_of_a_catalog_is_one_line(catalog, table, fields, messa
     with pytest.raises(UnreadableError, match="2 metadata files have the largest number"):
         open_folder(str(path.parent.parent))
     newest.unlink()
-    path.write_text("{no" if fields is None else json.dumps({name: value for name, value in tree.items() if value is not ...}))
+    path.write_text(
+        "{no"
+        if fields is None
+        else json.dumps({name: value for name, value in tree.items() if value is not ...})
+    )
     with pytest.raises(RefusedError if "version 4" in message else UnreadableError) as caught:
         open_table(catalog)
     assert str(caught.value).startswith(message)
@@ -407,12 +505,18 @@ def test_nesting_is_limited(folder):
     deep = {"type": "list", "element-id": 1, "element": "long", "element-required": False}
     for number in range(2, 200):
         deep = {"type": "list", "element-id": number, "element": deep, "element-required": False}
-    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 500, "name": "x", "required": False, "type": deep}]}
+    schema = {
+        "type": "struct",
+        "schema-id": 0,
+        "fields": [{"id": 500, "name": "x", "required": False, "type": deep}],
+    }
     edit_metadata(folder, schemas=[schema])
     with pytest.raises(UnreadableError, match="nested more than 100 deep"):
         use(folder)
     edit_metadata(folder, format_version=4)
-    with pytest.raises(RefusedError, match="the table has format version 4; versions 1, 2 and 3 are supported"):
+    with pytest.raises(
+        RefusedError, match="the table has format version 4; versions 1, 2 and 3 are supported"
+    ):
         use(folder)
     newest_metadata(folder).write_text("[" * 100_000)
     with pytest.raises(UnreadableError, match="not valid JSON"):

@@ -69,11 +69,21 @@ def test_rows_are_the_same_for_every_reader(catalog, monkeypatch):
         update.rename_column("day", "date")
         update.add_column("size", pa_type())
     table.append(pa.table({"id": [1000], "date": ["d0"], "size": [7]}))
-    before = ids_of(table), read_polars(catalog), read_clickhouse(catalog), read_clickhouse(catalog, "WHERE id = 70")
+    before = (
+        ids_of(table),
+        read_polars(catalog),
+        read_clickhouse(catalog),
+        read_clickhouse(catalog, "WHERE id = 70"),
+    )
     assert [len(answer) for answer in before] == [101, 101, 101, 1]
     assert convert(open_table(catalog)).num_files == 5
     table.refresh()
-    assert (ids_of(table), read_polars(catalog), read_clickhouse(catalog), read_clickhouse(catalog, "WHERE id = 70")) == before
+    assert (
+        ids_of(table),
+        read_polars(catalog),
+        read_clickhouse(catalog),
+        read_clickhouse(catalog, "WHERE id = 70"),
+    ) == before
     assert read_clickhouse(catalog, "WHERE id = 101") == []
 
 
@@ -85,7 +95,9 @@ def pa_type():
 
 def test_position_deletes(catalog, table, tmp_path):
     file = next(iter(open_table(catalog).live_files()))
-    delete_by_position(source_of(catalog), tmp_path / "warehouse/n/t", {f"file://{file.path}": [0, 1, 2]})
+    delete_by_position(
+        source_of(catalog), tmp_path / "warehouse/n/t", {f"file://{file.path}": [0, 1, 2]}
+    )
     before = read_clickhouse(catalog)
     assert len(before) == 197
     assert convert(open_table(catalog)).num_files == 1
@@ -94,7 +106,11 @@ def test_position_deletes(catalog, table, tmp_path):
 
 def test_clickhouse_uses_the_filters(catalog):
     """With the data pages overwritten, only a reader that skips the row group by its filter has an answer."""
-    table = catalog.create_table("n.t", schema=pa.schema([("id", pa.int64())]), properties={"write.parquet.dict-size-bytes": "1"})
+    table = catalog.create_table(
+        "n.t",
+        schema=pa.schema([("id", pa.int64())]),
+        properties={"write.parquet.dict-size-bytes": "1"},
+    )
     table.append(pa.table({"id": pa.array(range(0, 20_000, 2), pa.int64())}))
     convert(open_table(catalog))
     path = Path(next(iter(open_table(catalog).live_files())).path)
@@ -143,17 +159,24 @@ while True:
 print(total)
 """
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(__file__).parents[3]), str(Path(__file__).parents[4])))}
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join((str(Path(__file__).parents[3]), str(Path(__file__).parents[4]))),
+}
 
 
 def start(program, *arguments):
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), *map(str, arguments)]
-    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def finish(*processes):
     answers = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0] * len(processes), [errors[-2000:] for _, errors in answers]
+    assert [process.returncode for process in processes] == [0] * len(processes), [
+        errors[-2000:] for _, errors in answers
+    ]
     return [int(output or 0) for output, _ in answers]
 
 
